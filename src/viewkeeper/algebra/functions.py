@@ -1,0 +1,204 @@
+"""The scalar functions a view may call, each with its typing rule and its meaning on plain values.
+
+A function is here only when Spark computes the very same result; `tests/laws` compares them.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from viewkeeper.algebra.types import (
+    INTEGER,
+    INTEGER_MAX,
+    INTEGER_MIN,
+    STRING,
+    Kind,
+    Type,
+)
+from viewkeeper.errors import UsageError
+
+CommonType = Callable[[Type, Type], Type]
+
+
+@dataclass(frozen=True)
+class Function:
+    """``strict``: NULL in gives NULL out, and ``apply`` never sees one."""
+
+    name: str
+    result_type: Callable[[Sequence[Type], CommonType], Type]
+    apply: Callable[..., Any]
+    strict: bool = True
+
+
+def _fixed(name: str, result: Type, *parameters: frozenset[Kind]) -> Any:
+    def rule(types: Sequence[Type], _: CommonType) -> Type:
+        fits = len(types) == len(parameters) and all(
+            type.kind in kinds for type, kinds in zip(types, parameters, strict=True)
+        )
+        if not fits:
+            wanted = ", ".join("/".join(sorted(k.value for k in kinds)) for kinds in parameters)
+            found = ", ".join(str(type) for type in types)
+            raise UsageError(
+                "wrong-arguments",
+                f"{name} can't take these arguments",
+                detail=f"expected {name}({wanted}), found {name}({found})",
+            )
+        return result
+
+    return rule
+
+
+def _all_alike(name: str, least: int, most: int | None = None) -> Any:
+    def rule(types: Sequence[Type], common: CommonType) -> Type:
+        if len(types) < least or (most is not None and len(types) > most):
+            wanted = f"{least}" if most == least else f"at least {least}"
+            raise UsageError(
+                "wrong-arguments", f"{name} takes {wanted} arguments, not {len(types)}"
+            )
+        result = types[0]
+        for type in types[1:]:
+            result = common(result, type)
+        return result
+
+    return rule
+
+
+def _concat_rule(types: Sequence[Type], _: CommonType) -> Type:
+    for type in types:
+        if type != STRING:
+            raise UsageError(
+                "wrong-arguments", f"concat takes text, not {type}", hint="CAST it to string"
+            )
+    return STRING
+
+
+def _abs_rule(types: Sequence[Type], _: CommonType) -> Type:
+    if len(types) != 1 or not types[0].is_numeric:
+        raise UsageError("wrong-arguments", "abs takes one number")
+    return types[0]
+
+
+def _absolute(value: Any) -> Any:
+    if value == INTEGER_MIN:
+        raise UsageError("integer-overflow", f"abs({value}) does not fit 64 bits")
+    return abs(value)
+
+
+def _substring(text: str, position: int, length: int | None = None) -> str:
+    """Positions count from 1, negative ones from the end; out-of-range parts are cut off."""
+    if position > 0:
+        start = position - 1
+    elif position < 0:
+        start = len(text) + position
+    else:
+        start = 0
+    end = len(text) if length is None else start + max(length, 0)
+    return text[max(start, 0) : max(end, 0)]
+
+
+def _substring_rule(types: Sequence[Type], common: CommonType) -> Type:
+    integers = (_INTEGERS,) * max(1, min(2, len(types) - 1))
+    rule: Any = _fixed("substring", STRING, _TEXT, *integers)
+    result: Type = rule(types, common)
+    return result
+
+
+def _first_present(*values: Any) -> Any:
+    return next((value for value in values if value is not None), None)
+
+
+def _null_if(left: Any, right: Any) -> Any:
+    return None if left is not None and right is not None and left == right else left
+
+
+def _greatest(*values: Any) -> Any:
+    present = [value for value in values if value is not None]
+    return max(present, key=ordering_key) if present else None
+
+
+def _least(*values: Any) -> Any:
+    present = [value for value in values if value is not None]
+    return min(present, key=ordering_key) if present else None
+
+
+def ordering_key(value: Any) -> Any:
+    """Orders the values of one type as Spark does: NaN after every other double."""
+    if isinstance(value, float):
+        return (value != value, 0.0 if value != value else value)
+    return value
+
+
+_TEXT = frozenset({Kind.STRING})
+_INTEGERS = frozenset({Kind.INTEGER})
+_DAYS = frozenset({Kind.DATE, Kind.LOCAL_TIMESTAMP})
+
+FUNCTIONS: dict[str, Function] = {
+    function.name: function
+    for function in (
+        Function("abs", _abs_rule, _absolute),
+        Function("coalesce", _all_alike("coalesce", 1), _first_present, strict=False),
+        Function("concat", _concat_rule, lambda *texts: "".join(texts)),
+        Function("day", _fixed("day", INTEGER, _DAYS), lambda day: day.day),
+        Function("greatest", _all_alike("greatest", 2), _greatest, strict=False),
+        Function("least", _all_alike("least", 2), _least, strict=False),
+        Function("length", _fixed("length", INTEGER, _TEXT), len),
+        Function("lower", _fixed("lower", STRING, _TEXT), str.lower),
+        Function("month", _fixed("month", INTEGER, _DAYS), lambda day: day.month),
+        Function("nullif", _all_alike("nullif", 2, 2), _null_if, strict=False),
+        Function("substring", _substring_rule, _substring),
+        Function("trim", _fixed("trim", STRING, _TEXT), lambda text: text.strip(" ")),
+        Function("upper", _fixed("upper", STRING, _TEXT), str.upper),
+        Function("year", _fixed("year", INTEGER, _DAYS), lambda day: day.year),
+    )
+}
+
+
+def cast_value(value: Any, source: Type, target: Type) -> Any:
+    """``value`` of type ``source`` as ``target``; raises UsageError where ANSI SQL fails."""
+    if source == target:
+        return value
+    match target.kind:
+        case Kind.INTEGER:
+            return _to_integer(value)
+        case Kind.DOUBLE:
+            return float(value)
+        case Kind.DECIMAL:
+            return rounded(decimal.Decimal(value), target)
+        case Kind.STRING:
+            return value.isoformat() if isinstance(value, dt.date) else str(value)
+        case Kind.LOCAL_TIMESTAMP:
+            return dt.datetime.combine(value, dt.time())
+        case Kind.DATE:
+            return value.date()
+        case _:
+            return value
+
+
+def _to_integer(value: Any) -> int:
+    try:
+        result = int(value.strip()) if isinstance(value, str) else int(value)
+    except ValueError:
+        raise UsageError("bad-cast", f"{value!r} is not an integer") from None
+    return checked_integer(result)
+
+
+def checked_integer(value: int) -> int:
+    """The integer itself; raises UsageError when it does not fit 64 bits."""
+    if INTEGER_MIN <= value <= INTEGER_MAX:
+        return value
+    raise UsageError("integer-overflow", f"{value} does not fit 64 bits")
+
+
+def rounded(value: decimal.Decimal, type: Type) -> decimal.Decimal:
+    """A decimal brought to its type's scale, half away from zero; raises UsageError on overflow."""
+    result = value.quantize(decimal.Decimal(1).scaleb(-type.scale), decimal.ROUND_HALF_UP, _EXACT)
+    if len(result.as_tuple().digits) > type.precision and result:
+        raise UsageError("decimal-overflow", f"{value} does not fit {type}")
+    return result if result else abs(result)
+
+
+_EXACT = decimal.Context(prec=120)

@@ -1,0 +1,93 @@
+"""What a relation can do: the interface behind which `Bag` and Spark's relation stand.
+
+A relation is a bag of rows with signed counts: +1 for a row that is there (or comes in), −1 for one
+that goes out. Protocols are written against this interface and nothing else, so the same code runs
+in the simulator and on Spark.
+
+| symbol | here | |
+|---|---|---|
+| ⊕ | ``a + b`` | counts add up |
+| ⊖ | ``a - b``, ``-a`` | |
+| ⊗ | ``a.join(b, on, where)`` | counts multiply |
+| σ | ``a.where(predicate)`` | |
+| π | ``a.select(outputs)`` | counts of rows that become equal add up |
+| ⊥ | ``a.is_empty()`` | no row has a count other than zero |
+
+⊕ ⊖ ⊗ σ π are linear in every operand: that is what incremental maintenance rests on. `support` and
+`grouped` are not, and a protocol must not push them through a sum.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Self
+
+from viewkeeper.algebra.expressions import TRUE, Aggregate, Expression, Output
+from viewkeeper.algebra.types import Schema
+
+if TYPE_CHECKING:
+    from viewkeeper.algebra.bag import Bag
+
+# Column pairs (left, right) that must be equal; NULL equals nothing.
+JoinKeys = tuple[tuple[str, str], ...]
+
+
+class Relation(ABC):
+    """A signed bag of rows over a `Schema`. Immutable: every operation gives a new relation."""
+
+    schema: Schema
+
+    @abstractmethod
+    def __add__(self, other: Self) -> Self:
+        """⊕. Both sides must have the same schema."""
+
+    @abstractmethod
+    def __neg__(self) -> Self:
+        """Every count with the opposite sign."""
+
+    def __sub__(self, other: Self) -> Self:
+        """⊖."""
+        return self + (-other)
+
+    @abstractmethod
+    def join(self, other: Self, on: JoinKeys = (), where: Expression = TRUE) -> Self:
+        """⊗: pairs of rows that agree on ``on`` and satisfy ``where``, over both sides' columns.
+
+        The two sides must not share a column name. Without ``on`` it is a product.
+        """
+
+    @abstractmethod
+    def where(self, predicate: Expression) -> Self:
+        """σ: the rows of which the predicate is true; unknown counts as not true."""
+
+    @abstractmethod
+    def select(self, outputs: tuple[Output, ...]) -> Self:
+        """π: one column per output; duplicates are kept, as counts."""
+
+    @abstractmethod
+    def renamed(self, names: Iterable[str]) -> Self:
+        """The same rows under other column names, in order."""
+
+    @abstractmethod
+    def consolidated(self) -> Self:
+        """The same relation with one entry per distinct row and no zero counts."""
+
+    @abstractmethod
+    def support(self) -> Self:
+        """Every row whose count is not zero, once. Not linear."""
+
+    @abstractmethod
+    def grouped(self, keys: tuple[Output, ...], aggregates: tuple[Aggregate, ...]) -> Self:
+        """GROUP BY over a relation without negative counts; NULLs form one group. Not linear.
+
+        Without keys there is exactly one group, also over no rows.
+        """
+
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """⊥: whether every count is zero."""
+
+    @abstractmethod
+    def to_bag(self) -> Bag:
+        """The relation as a plain `Bag`, fetched to this process where it is elsewhere."""

@@ -1,0 +1,111 @@
+"""Every error that Viewkeeper raises on purpose, in three families by who must act.
+
+The user (`UsageError`), a source (`SourceError`), or us (`InvariantViolated`). All carry the same
+fields, so that the command line, `--json`, logs and the dashboard show the same thing:
+
+- ``code``: a stable, greppable name in kebab case.
+- ``message``: what could not be done, to which object.
+- ``detail``: what was expected and what was found.
+- ``hint``: the command or the edit that fixes it.
+
+Knows nothing else of the package; everything may import it.
+"""
+
+from __future__ import annotations
+
+
+class ViewkeeperError(Exception):
+    """Base of all errors that people are meant to read."""
+
+    family = "error"
+
+    def __init__(self, code: str, message: str, *, detail: str = "", hint: str = "") -> None:
+        super().__init__(code, message, detail, hint)
+        self.code = code
+        self.message = message
+        self.detail = detail
+        self.hint = hint
+
+    def __str__(self) -> str:
+        lines = [f"{self.message} [{self.code}]"]
+        if self.detail:
+            lines.append(f"Detail: {self.detail}")
+        if self.hint:
+            lines.append(f"Hint: {self.hint}")
+        return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Keyword-only fields would be lost by the default, and errors do cross process borders.
+        return (_rebuild, (type(self), self.__dict__.copy()))
+
+    def as_dict(self) -> dict[str, object]:
+        """The fields for `--json`, logs and the dashboard."""
+        return {
+            "family": self.family,
+            "code": self.code,
+            "message": self.message,
+            "detail": self.detail,
+            "hint": self.hint,
+        }
+
+
+def _rebuild(kind: type[ViewkeeperError], fields: dict[str, object]) -> ViewkeeperError:
+    error = kind.__new__(kind)
+    error.__dict__.update(fields)
+    error.args = (error.code, error.message, error.detail, error.hint)
+    return error
+
+
+class UsageError(ViewkeeperError):
+    """The user can mend it: configuration, SQL text, command line, a value that breaks an expression."""
+
+    family = "usage"
+
+
+class SourceError(ViewkeeperError):
+    """A source refused, vanished or can't give what exactness needs."""
+
+    family = "source"
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        source: str,
+        retryable: bool,
+        detail: str = "",
+        hint: str = "",
+    ) -> None:
+        super().__init__(code, message, detail=detail, hint=hint)
+        self.source = source
+        self.retryable = retryable
+
+    def as_dict(self) -> dict[str, object]:
+        return super().as_dict() | {"source": self.source, "retryable": self.retryable}
+
+
+class WarehouseError(ViewkeeperError):
+    """The warehouse's storage is damaged, full, newer than this program, or held by another writer."""
+
+    family = "warehouse"
+
+
+class InvariantViolated(ViewkeeperError):
+    """Viewkeeper contradicted itself: a defect of ours, please report it."""
+
+    family = "internal"
+
+    def __init__(self, message: str, *, detail: str = "") -> None:
+        super().__init__(
+            "invariant-violated",
+            message,
+            detail=detail,
+            hint="this is a defect of Viewkeeper: please report it with the output of --verbose",
+        )
+
+
+def invariant(holds: object, message: str, *, detail: str = "") -> None:
+    """Raise `InvariantViolated` unless ``holds``; unlike ``assert`` it is never compiled away."""
+    if not holds:
+        raise InvariantViolated(message, detail=detail)
