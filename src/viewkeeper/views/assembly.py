@@ -1,0 +1,152 @@
+"""How a term is put together from the contents of its occurrences, one occurrence at a time.
+
+This is the ⊗ of the papers: a *partial* is the join of some of a term's occurrences, with every
+predicate applied that reads only those. All predicates are applied exactly once, at the moment the
+last occurrence they read joins in, so the order of joining does not matter.
+
+Works on any `Relation`; it knows nothing of who holds the contents or when they were read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from viewkeeper.algebra.expressions import (
+    TRUE,
+    Column,
+    Comparison,
+    Expression,
+    Output,
+    conjunction,
+)
+from viewkeeper.algebra.relation import JoinKeys
+from viewkeeper.algebra.types import Kind
+from viewkeeper.views.definition import RelationName, Term, ViewDefinition
+
+# Relations of one body only ever meet relations of the same body; which one does not matter here.
+AnyRelation = Any
+
+
+class Assembly:
+    """Puts the occurrences of one term together. Immutable; plans are made once and kept."""
+
+    def __init__(self, term: Term) -> None:
+        self.term = term
+        self._aliases = tuple(o.alias for o in term.occurrences)
+        self._local = {a: conjunction(term.local_predicates(a)) for a in self._aliases}
+        self._joins: dict[tuple[frozenset[str], frozenset[str]], tuple[JoinKeys, Expression]] = {}
+        self._canonical = tuple(Output(name, Column(name)) for name in term.joined_schema.names)
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        return self._aliases
+
+    def prepared(self, alias: str, rows: AnyRelation) -> AnyRelation:
+        """A partial of one occurrence: its rows under full names, local predicates applied."""
+        occurrence = self.term.occurrence(alias)
+        qualified = rows.renamed(occurrence.qualified_schema.names)
+        local = self._local[alias]
+        return qualified if local == TRUE else qualified.where(local)
+
+    def joined(
+        self,
+        left: AnyRelation,
+        left_covers: frozenset[str],
+        right: AnyRelation,
+        right_covers: frozenset[str],
+    ) -> AnyRelation:
+        """⊗ of two partials over different occurrences."""
+        on, where = self._join(left_covers, right_covers)
+        return left.join(right, on, where)
+
+    def extended(
+        self, partial: AnyRelation, covers: frozenset[str], alias: str, rows: AnyRelation
+    ) -> AnyRelation:
+        """The partial joined with the contents ``rows`` of one more occurrence."""
+        return self.joined(partial, covers, self.prepared(alias, rows), frozenset({alias}))
+
+    def finished(self, partial: AnyRelation) -> AnyRelation:
+        """A partial of all occurrences, projected to the term's outputs (a linear term's rows)."""
+        return partial.select(self.term.outputs)
+
+    def in_order(self, partial: AnyRelation) -> AnyRelation:
+        """A partial of all occurrences with its columns in the order of the term."""
+        return partial.select(self._canonical)
+
+    def evaluated(self, contents: Callable[[RelationName], AnyRelation]) -> AnyRelation:
+        """The whole term over the given contents of its relations, grouping and DISTINCT included."""
+        first, *rest = self.join_order(self._aliases[0])
+        partial = self.prepared(first, contents(self.term.occurrence(first).name))
+        covers = frozenset({first})
+        for alias in rest:
+            rows = contents(self.term.occurrence(alias).name)
+            partial = self.extended(partial, covers, alias, rows)
+            covers |= {alias}
+        grouping = self.term.grouping
+        if grouping is not None:
+            partial = partial.grouped(grouping.keys, grouping.aggregates).where(grouping.having)
+        result = self.finished(partial)
+        return result.support() if self.term.distinct else result
+
+    def join_order(self, start: str, within: Iterable[str] | None = None) -> tuple[str, ...]:
+        """``start``, then the other occurrences, each joined to earlier ones where that is possible.
+
+        For a chain it is the order of the SWEEP paper: leftwards to the end, then rightwards.
+        """
+        allowed = set(self._aliases if within is None else within)
+        order = [start]
+        remaining = [alias for alias in self._aliases if alias in allowed and alias != start]
+        place = {alias: index for index, alias in enumerate(self._aliases)}
+        while remaining:
+            visited = set(order)
+            joined = [a for a in remaining if self.term.join_graph[a] & visited]
+            candidates = joined or remaining
+            left = [alias for alias in candidates if place[alias] < place[start]]
+            chosen = left[-1] if left else candidates[0]
+            order.append(chosen)
+            remaining.remove(chosen)
+        return tuple(order)
+
+    def _join(self, left: frozenset[str], right: frozenset[str]) -> tuple[JoinKeys, Expression]:
+        plan = self._joins.get((left, right))
+        if plan is None:
+            plan = self._joins[left, right] = self._planned(left, right)
+        return plan
+
+    def _planned(self, left: frozenset[str], right: frozenset[str]) -> tuple[JoinKeys, Expression]:
+        keys: list[tuple[str, str]] = []
+        residual: list[Expression] = []
+        for predicate in self.term.predicates:
+            aliases = self.term.aliases_in(predicate)
+            if not aliases <= left | right or aliases <= left or aliases <= right:
+                continue
+            pair = self._equal_columns(predicate, left)
+            if pair is None:
+                residual.append(predicate)
+            else:
+                keys.append(pair)
+        return tuple(keys), conjunction(tuple(residual))
+
+    def _equal_columns(self, predicate: Expression, left: frozenset[str]) -> tuple[str, str] | None:
+        """The pair of columns, left one first, if the predicate is an equality found by hashing."""
+        match predicate:
+            case Comparison("=", Column(a), Column(b)):
+                schema = self.term.joined_schema
+                kinds = {schema.type_of(a).kind, schema.type_of(b).kind}
+                if len(kinds) > 1 and kinds != {Kind.INTEGER, Kind.DECIMAL}:
+                    return None
+                return (a, b) if self.term.aliases_in(Column(a)) <= left else (b, a)
+            case _:
+                return None
+
+
+def evaluated(
+    definition: ViewDefinition, contents: Callable[[RelationName], AnyRelation]
+) -> AnyRelation:
+    """The view over the given contents of its relations: the sum of its terms."""
+    total: AnyRelation = None
+    for term in definition.terms:
+        rows = Assembly(term).evaluated(contents).renamed(definition.schema.names)
+        total = rows if total is None else total + rows
+    return total
