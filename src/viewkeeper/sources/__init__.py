@@ -1,0 +1,5 @@
+"""PostgreSQL, MariaDB and SQLite as sources: change feeds, exact cuts, queries, preflight.
+
+One duty: to say exactly which transactions an answer reflects, whatever the database really does.
+Each kind is a package with the same file names inside. It must not know views or protocols.
+"""

@@ -1,0 +1,216 @@
+"""What every kind of source offers: its schema, a feed, exact cuts, queries at a cut, health.
+
+All compensation rests on one sentence: *we know exactly which transactions an answer reflects.* A
+`Cut` is how a source keeps that promise: it answers queries and says, of any transaction of the
+feed, whether those answers reflect it. The caller's duty: use an answer only after the feed has
+delivered everything up to the cut's `bound`, because only then is every reflected transaction known.
+
+A source adapter knows its database and nothing of views or protocols.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from viewkeeper.algebra.types import Row, Schema
+
+# A place in a source's feed: plain JSON-able data, comparable through `Source.compare_positions`.
+Position = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class RelationSchema:
+    """One relation of a source, as far as views may read it."""
+
+    relation: str
+    schema: Schema
+    key: tuple[str, ...]
+    fingerprint: str
+    # Columns that exist but can't be read exactly, with the reason; a view that names one is refused.
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RelationChange:
+    """The rows that one transaction took out of a relation and put into it, in canonical form."""
+
+    relation: str
+    deleted: Sequence[Row]
+    inserted: Sequence[Row]
+
+
+@dataclass(frozen=True)
+class SourceTransaction:
+    """A whole committed transaction, in the feed's order."""
+
+    source: str
+    position: Position
+    # What the source's cuts recognise it by: an xid, a binlog place, a log sequence number.
+    identity: int | str
+    committed_at: dt.datetime
+    changes: tuple[RelationChange, ...]
+
+
+@dataclass(frozen=True)
+class SchemaChange:
+    """A change of a relation's schema, in its place in the feed's order."""
+
+    source: str
+    position: Position
+    relation: str
+    before: RelationSchema | None
+    after: RelationSchema | None
+    statement: str
+    # Whether the contents changed without row changes in the feed: the relation must be read anew.
+    rewrites: bool
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Nothing happened for us, and the feed stands here now."""
+
+    source: str
+    position: Position
+
+
+FeedItem = SourceTransaction | SchemaChange | Progress
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that preflight has to say: ``severity`` is ok, warning or refused."""
+
+    code: str
+    severity: str
+    message: str
+    fix: str = ""
+
+
+@dataclass(frozen=True)
+class Health:
+    """How the source and our feed of it are doing; None where a source has no such figure."""
+
+    state: str
+    lag_bytes: int | None
+    lag_seconds: float | None
+    retained_bytes: int | None
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class KeyedRead:
+    """A question to one relation: these columns of the rows whose key columns match.
+
+    ``keys`` has one column per name in ``key_columns``; None asks for the whole relation, or for
+    ``part`` of ``parts`` of it, so that several tasks share the work at one cut.
+    """
+
+    relation: str
+    columns: tuple[str, ...]
+    key_columns: tuple[str, ...] = ()
+    keys: pa.Table | None = None
+    part: int = 0
+    parts: int = 1
+
+
+class Cut(AbstractContextManager["Cut"], ABC):
+    """A read of the source at one exact cut; closing it releases what the source holds for it."""
+
+    # Answers may be used once the feed has delivered everything up to here.
+    bound: Position
+    # Of the relations the cut was opened for, as they are at the cut.
+    schemas: Mapping[str, RelationSchema]
+
+    @abstractmethod
+    def reflects(self, transaction: SourceTransaction) -> bool:
+        """Whether answers at this cut include the transaction. Exact for every feed transaction."""
+
+    @abstractmethod
+    def read(self, question: KeyedRead) -> Iterator[pa.RecordBatch]:
+        """The rows, with types as `arrow_schema` of the relation's Schema; duplicates kept.
+
+        Raises SourceError; a *broken query* (the schema changed under it) has the code
+        ``broken-query``, a cut that can't be trusted any more (restart, lost snapshot) ``cut-lost``.
+        """
+
+    @abstractmethod
+    def query(
+        self, sql: str, schema: Schema, parameters: Sequence[Any] = ()
+    ) -> Iterator[pa.RecordBatch]:
+        """A fragment of several relations in the source's own SQL; ``schema`` types the columns."""
+
+    @abstractmethod
+    def share(self) -> Mapping[str, Any] | None:
+        """JSON-able data with which another process reads at this very cut; None where it can't."""
+
+
+class Feed(AbstractContextManager["Feed"], ABC):
+    """Whole transactions and schema changes in the source's order, from a position on."""
+
+    position: Position
+
+    @abstractmethod
+    def poll(self, timeout_seconds: float, items_max: int = 10_000) -> list[FeedItem]:
+        """What has come, waiting at most so long for the first item; empty when nothing came.
+
+        Raises SourceError: retryable after a lost connection (`Source.feed` again from the last
+        position), permanent when the log has a gap (``feed-gap``): only a rebuild helps then.
+        """
+
+    @abstractmethod
+    def confirm(self, position: Position) -> None:
+        """Everything up to here is durable with us: the source may forget it. Never before that."""
+
+
+class Source(AbstractContextManager["Source"], ABC):
+    """One database. Creates nothing there, unless ``allow_setup`` was given when it was opened."""
+
+    name: str
+    kind: str
+
+    @abstractmethod
+    def schemas(self, relations: Sequence[str] | None = None) -> Mapping[str, RelationSchema]:
+        """The relations' schemas now; all readable relations when none are named."""
+
+    @abstractmethod
+    def preflight(self, relations: Sequence[str]) -> list[Finding]:
+        """Every condition that would make cuts inexact or harm the source, each with its fix."""
+
+    @abstractmethod
+    def setup_sql(self, relations: Sequence[str]) -> str:
+        """The script that the source's owner runs: roles, publication, triggers, settings."""
+
+    @abstractmethod
+    def setup(self, relations: Sequence[str]) -> None:
+        """Run what `setup_sql` prints; raises UsageError unless setup is allowed. Idempotent."""
+
+    @abstractmethod
+    def teardown(self) -> None:
+        """Remove what `setup` made (slot, publication, triggers); same permission."""
+
+    @abstractmethod
+    def start_position(self) -> Position:
+        """A position from which a feed would deliver everything that commits from now on."""
+
+    @abstractmethod
+    def compare_positions(self, left: Position, right: Position) -> int:
+        """−1, 0 or 1; raises SourceError when they belong to different histories of the source."""
+
+    @abstractmethod
+    def feed(self, relations: Sequence[str], start: Position) -> Feed:
+        """The feed after ``start``. Raises SourceError ``feed-gap`` when the log no longer has it."""
+
+    @abstractmethod
+    def cut(self, relations: Sequence[str], shared: Mapping[str, Any] | None = None) -> Cut:
+        """Open a cut now, or join the one that another process shared."""
+
+    @abstractmethod
+    def health(self) -> Health:
+        """Lag, retained log, slot state."""
