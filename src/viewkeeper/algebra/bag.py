@@ -111,6 +111,9 @@ class Bag(Relation):
     def support(self) -> Bag:
         return Bag(self.schema, ((row, 1) for row, _ in self))
 
+    def positive(self) -> Bag:
+        return Bag(self.schema, (pair for pair in self if pair[1] > 0))
+
     def grouped(self, keys: tuple[Output, ...], aggregates: tuple[Aggregate, ...]) -> Bag:
         invariant(
             all(count > 0 for count in self._counts.values()),

@@ -13,8 +13,8 @@ in the simulator and on Spark.
 | π | ``a.select(outputs)`` | counts of rows that become equal add up |
 | ⊥ | ``a.is_empty()`` | no row has a count other than zero |
 
-⊕ ⊖ ⊗ σ π are linear in every operand: that is what incremental maintenance rests on. `support` and
-`grouped` are not, and a protocol must not push them through a sum.
+⊕ ⊖ ⊗ σ π are linear in every operand: that is what incremental maintenance rests on. `support`,
+`positive` and `grouped` are not, and a protocol must not push them through a sum.
 """
 
 from __future__ import annotations
@@ -76,6 +76,10 @@ class Relation(ABC):
     @abstractmethod
     def support(self) -> Self:
         """Every row whose count is not zero, once. Not linear."""
+
+    @abstractmethod
+    def positive(self) -> Self:
+        """The rows whose count is above zero, with that count. Not linear."""
 
     @abstractmethod
     def grouped(self, keys: tuple[Output, ...], aggregates: tuple[Aggregate, ...]) -> Self:

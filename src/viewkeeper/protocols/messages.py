@@ -1,0 +1,152 @@
+"""What goes into a protocol and what comes out of it: events, actions, queries.
+
+Events are what happened (past tense), actions are what must be done (imperative). All are immutable.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from viewkeeper.timeline import Cut, Transaction
+from viewkeeper.views.definition import ViewDefinition
+from viewkeeper.views.level import Level
+
+
+@dataclass(frozen=True)
+class Reflected:
+    """Exactly which transactions of its source an answer reflects.
+
+    All up to ``upto``, but for those in ``without``, and besides them those in ``also``. With one FIFO
+    channel for changes and answers it is always a plain prefix; PostgreSQL's snapshots are not.
+    """
+
+    upto: int
+    also: frozenset[int] = frozenset()
+    without: frozenset[int] = frozenset()
+
+    def includes(self, number: int) -> bool:
+        return (number <= self.upto and number not in self.without) or number in self.also
+
+    @property
+    def highest(self) -> int:
+        """No transaction with a higher number is reflected."""
+        return max(self.upto, *self.also) if self.also else self.upto
+
+    def __str__(self) -> str:
+        text = f"1..{self.upto}" if self.upto else "none"
+        if self.without:
+            text += f" without {sorted(self.without)}"
+        return text + (f" and {sorted(self.also)}" if self.also else "")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One product that a source is asked for: ``given`` ⊗ the contents of the occurrences ``asks``.
+
+    ``given`` is a partial of term ``term`` over the occurrences ``covers``, with its own signs; None
+    asks for the occurrences' contents alone. The answer has the columns of both.
+    """
+
+    term: int
+    asks: tuple[str, ...]
+    given: Any = None
+    covers: frozenset[str] = frozenset()
+
+
+# -- events: what a protocol is told ------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TransactionArrived:
+    """The next transaction of its source; transactions of one source arrive in the source's order."""
+
+    transaction: Transaction
+
+
+@dataclass(frozen=True)
+class AnswerArrived:
+    """The answer to a question: one relation for each part that was asked.
+
+    It arrives only after every transaction that it reflects.
+    """
+
+    question: int
+    answers: tuple[Any, ...]
+    reflects: Reflected
+
+
+@dataclass(frozen=True)
+class SourceSettled:
+    """Whatever is asked from now on reflects all of the source's transactions up to ``upto``."""
+
+    source: str
+    upto: int
+
+
+Event = TransactionArrived | AnswerArrived | SourceSettled
+
+
+# -- actions: what a protocol wants done --------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AskSource:
+    """Ask one source for some products, all evaluated at one moment."""
+
+    question: int
+    source: str
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class InstallChange:
+    """Change the view by ``change``; it then is the view at ``cut``."""
+
+    change: Any
+    cut: Cut
+    transactions: tuple[Transaction, ...]
+
+
+Action = AskSource | InstallChange
+
+
+@dataclass(frozen=True)
+class Assumptions:
+    """What a protocol needs beyond reliable delivery; without it, its level is not promised."""
+
+    fifo: bool = False
+    no_inversions: bool = False
+    keys: bool = False
+    one_source: bool = False
+
+    def __str__(self) -> str:
+        words = {
+            "one FIFO channel for changes and answers": self.fifo,
+            "answers that reflect every change delivered before the question": self.no_inversions,
+            "the key of every relation in the view": self.keys,
+            "all relations at one source": self.one_source,
+        }
+        return ", ".join(word for word, needed in words.items() if needed) or "nothing"
+
+
+class Protocol(ABC):
+    """A view manager for one view. `step` is its only entry; it does nothing by itself."""
+
+    name: ClassVar[str]
+    level: ClassVar[Level]
+    assumes: ClassVar[Assumptions]
+    paper: ClassVar[str]
+
+    def __init__(self, definition: ViewDefinition, extent: Any) -> None:
+        """``extent`` is the view before the first transaction; raises UsageError if unsuitable."""
+
+    @abstractmethod
+    def step(self, event: Event) -> tuple[Action, ...]:
+        """Take one event in; the actions must be carried out in the order given."""
+
+    @property
+    @abstractmethod
+    def is_idle(self) -> bool:
+        """Whether everything that arrived is installed and nothing is being waited for."""

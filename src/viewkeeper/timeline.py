@@ -1,0 +1,83 @@
+"""Transactions of the sources, and cuts through them: the vocabulary of everything that happens.
+
+A source commits transactions one after the other and numbers them 1, 2, 3, …; a *cut* says how many
+of each source's transactions are included. Knows relations and their names, nothing of messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from viewkeeper.views.definition import RelationName
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """One committed transaction of one source: a signed change for each relation it touched.
+
+    A row that was modified is one row out and one row in.
+    """
+
+    source: str
+    number: int
+    changes: tuple[tuple[RelationName, Any], ...]
+
+    def change(self, name: RelationName) -> Any | None:
+        """The signed rows it changed in that relation; None when it did not touch it."""
+        return next((rows for relation, rows in self.changes if relation == name), None)
+
+    @property
+    def relations(self) -> tuple[RelationName, ...]:
+        return tuple(name for name, _ in self.changes)
+
+    def __str__(self) -> str:
+        return f"{self.source}#{self.number}"
+
+
+@dataclass(frozen=True)
+class Cut:
+    """For each source, the number of its last included transaction; 0 where none is."""
+
+    numbers: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def of(cls, numbers: Mapping[str, int] | Iterable[tuple[str, int]]) -> Cut:
+        return cls(tuple(sorted(dict(numbers).items())))
+
+    @classmethod
+    def start(cls, sources: Iterable[str]) -> Cut:
+        """The cut before anything happened."""
+        return cls.of({source: 0 for source in sources})
+
+    def __getitem__(self, source: str) -> int:
+        for name, number in self.numbers:
+            if name == source:
+                return number
+        raise KeyError(source)
+
+    def __iter__(self) -> Iterator[tuple[str, int]]:
+        return iter(self.numbers)
+
+    def advanced(self, source: str, number: int) -> Cut:
+        """The cut with one source's number replaced."""
+        return Cut(tuple((s, number if s == source else n) for s, n in self.numbers))
+
+    def includes(self, other: Cut) -> bool:
+        """Whether every transaction that ``other`` includes is included here too."""
+        return all(mine[1] >= theirs[1] for mine, theirs in zip(self, other, strict=True))
+
+    def successors(self, lengths: Mapping[str, int]) -> Iterator[Cut]:
+        """The cuts that include one transaction more, where the source has one."""
+        for source, number in self.numbers:
+            if number < lengths[source]:
+                yield self.advanced(source, number + 1)
+
+    @property
+    def total(self) -> int:
+        """How many transactions are included in all."""
+        return sum(number for _, number in self.numbers)
+
+    def __str__(self) -> str:
+        return "⟨" + ", ".join(f"{source} {number}" for source, number in self.numbers) + "⟩"
