@@ -48,7 +48,11 @@ class RelationChange:
 
 @dataclass(frozen=True)
 class SourceTransaction:
-    """A whole committed transaction, in the feed's order."""
+    """A whole committed transaction, in the feed's order.
+
+    Only a transaction that also changes a schema comes in several pieces, one between each two of
+    its schema changes, all with the same ``identity``; each piece has its own position.
+    """
 
     source: str
     position: Position
@@ -69,7 +73,12 @@ class SchemaChange:
     after: RelationSchema | None
     statement: str
     # Whether the contents changed without row changes in the feed: the relation must be read anew.
+    # TRUNCATE comes as a change with ``before == after`` and ``rewrites``.
     rewrites: bool
+    # Old name to new name, for columns that were renamed and are otherwise what they were.
+    renamed_columns: Mapping[str, str] = field(default_factory=dict)
+    # The relation's new name when it was renamed; ``after`` is then None under the old name.
+    renamed_to: str | None = None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,114 @@
+"""Source URLs, taken apart once, and the passwords in them kept out of everything people read.
+
+``postgresql://user:password@host:port/database?option=value``, ``mariadb://…`` alike, and
+``sqlite:///relative/path.db`` or ``sqlite:////absolute/path.db``. Knows no driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+from viewkeeper.errors import UsageError
+
+KINDS = {
+    "postgresql": "postgres",
+    "postgres": "postgres",
+    "mariadb": "mariadb",
+    "mysql": "mariadb",
+    "sqlite": "sqlite",
+}
+DEFAULT_PORTS = {"postgres": 5432, "mariadb": 3306}
+
+
+class Secret:
+    """A text that prints as ``***``; only `reveal` gives it, at the moment a driver needs it."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return "***"
+
+    __str__ = __repr__
+
+    def __format__(self, specification: str) -> str:
+        return "***"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and self._text == other._text
+
+    def __hash__(self) -> int:
+        return hash((Secret, self._text))
+
+
+@dataclass(frozen=True)
+class SourceUrl:
+    """Where a source is and how to get in. ``database`` is the file's path for sqlite."""
+
+    kind: str
+    database: str
+    host: str = ""
+    port: int = 0
+    user: str = ""
+    password: Secret | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """The URL as people may see it: without the password and without the options' values."""
+        if self.kind == "sqlite":
+            return f"sqlite:///{self.database}"
+        user = f"{quote(self.user)}@" if self.user else ""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.kind}://{user}{host}:{self.port}/{quote(self.database)}"
+
+
+def parse_source_url(url: str, source: str) -> SourceUrl:
+    """Raises UsageError that names the source and the part that is wrong, never the URL itself."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise _bad(source, "it is not a URL, or its port is not a number") from None
+    kind = KINDS.get(parts.scheme)
+    if kind is None:
+        known = ", ".join(sorted({"postgresql", "mariadb", "sqlite"}))
+        raise _bad(source, f"its scheme must be one of {known}")
+    if parts.fragment:
+        raise _bad(source, "there is an unescaped # in it (write %23 inside a password)")
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    if kind == "sqlite":
+        return _sqlite_url(parts.netloc, unquote(parts.path), options, source)
+    database = unquote(parts.path.removeprefix("/"))
+    if not database or not parts.hostname:
+        raise _bad(source, "it needs a host and a database: scheme://user:password@host/database")
+    return SourceUrl(
+        kind=kind,
+        database=database,
+        host=unquote(parts.hostname),
+        port=port or DEFAULT_PORTS[kind],
+        user=unquote(parts.username or ""),
+        password=Secret(unquote(parts.password)) if parts.password is not None else None,
+        options=options,
+    )
+
+
+def _sqlite_url(netloc: str, path: str, options: dict[str, str], source: str) -> SourceUrl:
+    if netloc or len(path) < 2:
+        raise _bad(source, "write sqlite:///relative/path.db or sqlite:////absolute/path.db")
+    return SourceUrl(kind="sqlite", database=path.removeprefix("/"), options=options)
+
+
+def _bad(source: str, reason: str) -> UsageError:
+    return UsageError(
+        "bad-source-url",
+        f"the URL of source {source} can't be used",
+        detail=reason,
+        hint='for example url = "postgresql://keeper:${SHOP_PASSWORD}@db1/shop"',
+    )
