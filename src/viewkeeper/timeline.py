@@ -49,7 +49,7 @@ class Cut:
     @classmethod
     def start(cls, sources: Iterable[str]) -> Cut:
         """The cut before anything happened."""
-        return cls.of({source: 0 for source in sources})
+        return cls.of(dict.fromkeys(sources, 0))
 
     def __getitem__(self, source: str) -> int:
         for name, number in self.numbers:

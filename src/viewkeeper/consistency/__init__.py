@@ -1,0 +1,11 @@
+"""Histories and the checker: which level of consistency did this run reach?
+
+One duty: to decide, from what the sources committed and what a reader of the warehouse could see,
+which level holds, with a witness where it fails. It is written from the definitions and must not know
+which protocol ran.
+"""
+
+from viewkeeper.consistency.checker import Verdict as Verdict
+from viewkeeper.consistency.checker import check as check
+from viewkeeper.consistency.histories import SourceHistories as SourceHistories
+from viewkeeper.consistency.violation import Violation as Violation

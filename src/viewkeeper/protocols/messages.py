@@ -139,6 +139,7 @@ class Protocol(ABC):
     assumes: ClassVar[Assumptions]
     paper: ClassVar[str]
 
+    @abstractmethod
     def __init__(self, definition: ViewDefinition, extent: Any) -> None:
         """``extent`` is the view before the first transaction; raises UsageError if unsuitable."""
 

@@ -1,0 +1,87 @@
+"""What the sources went through, and the views evaluated at any cut through it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+
+from viewkeeper.algebra import Bag
+from viewkeeper.timeline import Cut, Transaction
+from viewkeeper.views.assembly import evaluated
+from viewkeeper.views.definition import RelationName, ViewDefinition
+
+# The contents of all views at one moment, in the order of their definitions.
+State = tuple[Bag, ...]
+
+
+class SourceHistories:
+    """Initial contents and the committed transactions of every source, in the source's order."""
+
+    def __init__(
+        self,
+        initial: Mapping[RelationName, Bag],
+        transactions: Mapping[str, Sequence[Transaction]],
+    ) -> None:
+        self.initial = dict(initial)
+        self.transactions = {source: tuple(ts) for source, ts in transactions.items()}
+        self._contents: dict[tuple[RelationName, int], Bag] = {}
+
+    @property
+    def lengths(self) -> dict[str, int]:
+        return {source: len(ts) for source, ts in self.transactions.items()}
+
+    @property
+    def start(self) -> Cut:
+        return Cut.start(self.transactions)
+
+    @property
+    def end(self) -> Cut:
+        return Cut.of(self.lengths)
+
+    @property
+    def number_of_cuts(self) -> int:
+        product = 1
+        for length in self.lengths.values():
+            product *= length + 1
+        return product
+
+    def all_cuts(self) -> Iterator[Cut]:
+        """Every cut, those with fewer transactions not necessarily first."""
+        sources = sorted(self.transactions)
+        ranges = [range(self.lengths[source] + 1) for source in sources]
+        for numbers in itertools.product(*ranges):
+            yield Cut(tuple(zip(sources, numbers, strict=True)))
+
+    def contents(self, name: RelationName, number: int) -> Bag:
+        """A relation after the first ``number`` transactions of its source."""
+        if number == 0:
+            return self.initial[name]
+        known = self._contents.get((name, number))
+        if known is None:
+            known = self.contents(name, number - 1)
+            change = self.transactions[name.source][number - 1].change(name)
+            if change is not None:
+                known = known + change
+            self._contents[name, number] = known
+        return known
+
+
+class ViewStates:
+    """The views at any cut, each evaluated from scratch, once."""
+
+    def __init__(self, definitions: Sequence[ViewDefinition], histories: SourceHistories) -> None:
+        self.definitions = tuple(definitions)
+        self.histories = histories
+        self._states: dict[Cut, State] = {}
+
+    def at(self, cut: Cut) -> State:
+        state = self._states.get(cut)
+        if state is None:
+            numbers = dict(cut)
+
+            def contents(name: RelationName) -> Bag:
+                return self.histories.contents(name, numbers[name.source])
+
+            state = tuple(evaluated(definition, contents) for definition in self.definitions)
+            self._states[cut] = state
+        return state

@@ -1,0 +1,134 @@
+"""What all view managers share: the queue of knowledge, open questions, cuts.
+
+A view manager's own file holds its algorithm and nothing else; here is the book-keeping around it.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import Any
+
+from viewkeeper.algebra.expressions import FALSE
+from viewkeeper.errors import UsageError, invariant
+from viewkeeper.protocols.messages import (
+    Action,
+    AnswerArrived,
+    AskSource,
+    Event,
+    InstallChange,
+    Part,
+    Protocol,
+    SourceSettled,
+    TransactionArrived,
+)
+from viewkeeper.protocols.recent import RecentTransactions
+from viewkeeper.timeline import Cut, Transaction
+from viewkeeper.views.assembly import Assembly
+from viewkeeper.views.definition import Occurrence, ViewDefinition
+
+# An occurrence of a view with several terms: the term's index and the alias in it.
+Place = tuple[int, str]
+
+
+class ViewManager(Protocol):
+    """Keeps one view of linear terms (UNION ALL of select-project-join)."""
+
+    def __init__(self, definition: ViewDefinition, extent: Any) -> None:
+        if not all(term.is_linear for term in definition.terms):
+            raise UsageError(
+                "view-not-linear",
+                f"{self.name} can't maintain {definition.name}: it groups or removes duplicates",
+                hint="maintain the rows before grouping, or choose another protocol",
+            )
+        self.definition = definition
+        self.assemblies = tuple(Assembly(term) for term in definition.terms)
+        self.nothing = extent.where(FALSE)
+        self.recent = RecentTransactions(definition.sources)
+        self.arrived = Cut.start(definition.sources)
+        self.applied = Cut.start(definition.sources)
+        self._questions = 0
+        self._open: dict[int, Any] = {}
+
+    # -- the algorithm's own part ------------------------------------------------------------------
+
+    @abstractmethod
+    def transaction_arrived(self, transaction: Transaction) -> Iterable[Action]:
+        """A transaction came in; `arrived` includes it already."""
+
+    @abstractmethod
+    def answer_arrived(self, asked: Any, answer: AnswerArrived) -> Iterable[Action]:
+        """An answer came in; ``asked`` is what was noted when the question was asked."""
+
+    # -- the machine around it ---------------------------------------------------------------------
+
+    def step(self, event: Event) -> tuple[Action, ...]:
+        match event:
+            case TransactionArrived(transaction):
+                source, number = transaction.source, transaction.number
+                invariant(
+                    number == self.arrived[source] + 1,
+                    f"transaction {transaction} arrived out of order",
+                    detail=f"expected number {self.arrived[source] + 1}",
+                )
+                self.recent.add(transaction)
+                self.arrived = self.arrived.advanced(source, number)
+                return tuple(self.transaction_arrived(transaction))
+            case AnswerArrived(question):
+                actions = tuple(self.answer_arrived(self._open.pop(question), event))
+                self.recent.answered(question)
+                self.recent.forget(self.applied)
+                return actions
+            case SourceSettled(source, upto):
+                self.recent.settle(source, upto)
+                self.recent.forget(self.applied)
+                return ()
+
+    @property
+    def is_idle(self) -> bool:
+        return self.applied == self.arrived and not self._open
+
+    def ask(self, source: str, parts: tuple[Part, ...], note: Any) -> AskSource:
+        """A new question; ``note`` comes back with its answer."""
+        self._questions += 1
+        self._open[self._questions] = note
+        self.recent.asked(self._questions, source)
+        return AskSource(self._questions, source, parts)
+
+    def install(self, change: Any, transactions: tuple[Transaction, ...]) -> InstallChange:
+        """Install a view change; the view then includes these transactions too."""
+        for transaction in transactions:
+            invariant(
+                transaction.number == self.applied[transaction.source] + 1,
+                f"{transaction} can't be installed now",
+                detail=f"the view stands at {self.applied}",
+            )
+            self.applied = self.applied.advanced(transaction.source, transaction.number)
+        self.recent.forget(self.applied)
+        return InstallChange(change, self.applied, transactions)
+
+    # -- what a transaction means to the view ------------------------------------------------------
+
+    def occurrence(self, place: Place) -> Occurrence:
+        term, alias = place
+        return self.definition.terms[term].occurrence(alias)
+
+    def places_changed(self, transaction: Transaction) -> tuple[Place, ...]:
+        """The occurrences that the transaction changes, in the order of the view's text."""
+        changed = set(transaction.relations)
+        return tuple(
+            (index, occurrence.alias)
+            for index, term in enumerate(self.definition.terms)
+            for occurrence in term.occurrences
+            if occurrence.name in changed
+        )
+
+    def prepared_change(self, place: Place, transactions: Iterable[Transaction]) -> Any:
+        """The sum of the transactions' changes at one occurrence, as a partial."""
+        term, alias = place
+        name = self.occurrence(place).name
+        changes = [c for t in transactions if (c := t.change(name)) is not None]
+        total = changes[0]
+        for change in changes[1:]:
+            total = total + change
+        return self.assemblies[term].prepared(alias, total)
