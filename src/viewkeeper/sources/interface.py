@@ -13,9 +13,9 @@ from __future__ import annotations
 import datetime as dt
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -129,8 +129,30 @@ class KeyedRead:
     parts: int = 1
 
 
-class Cut(AbstractContextManager["Cut"], ABC):
-    """A read of the source at one exact cut; closing it releases what the source holds for it."""
+class Closable(ABC):
+    """Something that holds a connection; leaving its ``with`` closes it. Closing twice is fine."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release what is held, quietly also when the link is gone."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class Cut(Closable):
+    """A read of the source at one exact cut; closing it releases what the source holds for it.
+
+    `reflects` and `bound` stay good after closing. Used by one thread at a time.
+    """
 
     # Answers may be used once the feed has delivered everything up to here.
     bound: Position
@@ -160,9 +182,13 @@ class Cut(AbstractContextManager["Cut"], ABC):
         """JSON-able data with which another process reads at this very cut; None where it can't."""
 
 
-class Feed(AbstractContextManager["Feed"], ABC):
-    """Whole transactions and schema changes in the source's order, from a position on."""
+class Feed(Closable):
+    """Whole transactions and schema changes in the source's order, from a position on.
 
+    Used by one thread at a time.
+    """
+
+    # Everything up to here has been delivered; moves with every item, `Progress` included.
     position: Position
 
     @abstractmethod
@@ -178,8 +204,11 @@ class Feed(AbstractContextManager["Feed"], ABC):
         """Everything up to here is durable with us: the source may forget it. Never before that."""
 
 
-class Source(AbstractContextManager["Source"], ABC):
-    """One database. Creates nothing there, unless ``allow_setup`` was given when it was opened."""
+class Source(Closable):
+    """One database. Creates nothing there, unless ``allow_setup`` was given when it was opened.
+
+    May be used from several threads; its feeds and cuts are independent of each other.
+    """
 
     name: str
     kind: str
@@ -218,7 +247,10 @@ class Source(AbstractContextManager["Source"], ABC):
 
     @abstractmethod
     def cut(self, relations: Sequence[str], shared: Mapping[str, Any] | None = None) -> Cut:
-        """Open a cut now, or join the one that another process shared."""
+        """Open a cut now, or join the one that another process shared.
+
+        Without relations it reads nothing and still has a bound: what is committed now.
+        """
 
     @abstractmethod
     def health(self) -> Health:

