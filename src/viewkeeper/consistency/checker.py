@@ -17,9 +17,10 @@ installs an empty change shows nothing new.
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from viewkeeper.consistency.histories import SourceHistories, State, ViewStates
 from viewkeeper.consistency.violation import Violation, differences, nearest_cut
@@ -42,6 +43,8 @@ class Verdict:
     level: Level
     convergent: bool
     violation: Violation | None
+    # False when cuts were claimed and one of them does not explain its state.
+    claims_hold: bool = True
 
     def meets(self, level: Level) -> bool:
         """Whether the history has at least this level."""
@@ -62,8 +65,7 @@ def check(
     checker = _Checker(definitions, histories, states)
     if claims is not None:
         verdict = checker.with_claims(claims)
-        if verdict is not None:
-            return verdict
+        return verdict or replace(checker.searched(), claims_hold=False)
     return checker.searched()
 
 
@@ -90,17 +92,18 @@ class _Checker:
         for index, state in self.states:
             if self.views.at(claims[index]) != state:
                 return None
-        pairs = list(zip(claims, claims[1:], strict=False))
-        if not all(later.includes(earlier) for earlier, later in pairs) or not self._converges():
+        pairs = list(itertools.pairwise(claims))
+        if not all(later.includes(earlier) for earlier, later in pairs):
             return None
+        if not self._converges():
+            return Verdict(Level.CONSISTENT, False, self._wrong_end(Level.STRONG))
         whole = claims[0] == self.histories.start and claims[-1] == self.histories.end
         if whole and all(later.total - earlier.total <= 1 for earlier, later in pairs):
             return Verdict(Level.COMPLETE, True, None)
         # Other cuts than the claimed ones might still explain the states completely.
         skipped = self._is_complete()
-        if skipped is None:
-            return Verdict(Level.COMPLETE, True, None)
-        return Verdict(Level.STRONG, True, skipped)
+        level = Level.COMPLETE if skipped is None else Level.STRONG
+        return Verdict(level, True, skipped)
 
     # -- without -----------------------------------------------------------------------------------
 

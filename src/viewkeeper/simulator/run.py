@@ -1,0 +1,100 @@
+"""One simulated run: a protocol, a seed, a verdict."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+from viewkeeper.consistency import Verdict, Violation, check
+from viewkeeper.protocols.messages import Protocol
+from viewkeeper.simulator.generator import Size, random_scenario
+from viewkeeper.simulator.journal import Journal
+from viewkeeper.simulator.scenario import Network, Scenario
+from viewkeeper.simulator.scheduler import SeededScheduler, run_to_end
+from viewkeeper.simulator.world import World
+from viewkeeper.views.level import Level
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run was, what it cost, and which level the checker found."""
+
+    protocol: str
+    seed: int
+    sources: int
+    transactions: int
+    verdict: Verdict
+    expected_level: Level
+    states: int
+    messages: dict[str, int]
+
+    @property
+    def is_good(self) -> bool:
+        """The level is at least the expected one, and every cut that was claimed holds."""
+        return self.verdict.meets(self.expected_level) and self.verdict.claims_hold
+
+    @property
+    def queries_per_transaction(self) -> float:
+        return self.messages["queries"] / self.transactions if self.transactions else 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        violation: Violation | None = self.verdict.violation
+        return {
+            "protocol": self.protocol,
+            "seed": self.seed,
+            "sources": self.sources,
+            "transactions": self.transactions,
+            "level": str(self.verdict.level),
+            "expected_level": str(self.expected_level),
+            "claims_hold": self.verdict.claims_hold,
+            "states": self.states,
+            "messages": self.messages,
+            "queries_per_transaction": self.queries_per_transaction,
+            "violation": None if violation is None else violation.as_dict(),
+        }
+
+
+def simulated(
+    protocol: type[Protocol],
+    seed: int,
+    size: Size,
+    network: Network = Network(),  # noqa: B008  (immutable)
+    *,
+    search: bool = False,
+    journal: Journal | None = None,
+) -> Outcome:
+    """Run one seed to its end and judge it; ``search`` ignores the cuts that the protocol claims."""
+    scenario = random_scenario(seed, size)
+    world = World(scenario, protocol, network, journal=journal)
+    run_to_end(world, SeededScheduler(seed))
+    return judged(protocol, seed, scenario, world, search=search)
+
+
+def judged(
+    protocol: type[Protocol], seed: int, scenario: Scenario, world: World, *, search: bool = False
+) -> Outcome:
+    """The verdict on a run that is over."""
+    verdict = check(
+        [scenario.definition],
+        scenario.histories,
+        [(state.to_bag(),) for state in world.states],
+        None if search else world.claims,
+    )
+    return Outcome(
+        protocol=protocol.name,
+        seed=seed,
+        sources=len(scenario.scripts),
+        transactions=scenario.number_of_transactions,
+        verdict=verdict,
+        expected_level=protocol.level,
+        states=len(world.states),
+        messages=world.counters.as_dict(),
+    )
+
+
+def digest(protocol: type[Protocol], seed: int, size: Size, network: Network) -> str:
+    """A short name for everything that happens in a run; equal runs have equal digests."""
+    journal = Journal()
+    simulated(protocol, seed, size, network, journal=journal)
+    return hashlib.sha256(journal.transcript().encode()).hexdigest()[:16]
