@@ -67,6 +67,10 @@ class Bag(Relation):
         rows = ", ".join(f"{row!r}[{count}]" for row, count in self.sorted())
         return f"Bag({', '.join(self.schema.names)}: {rows or '⊥'})"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Through `signed`, because a NaN that was pickled is no longer the one NaN.
+        return (Bag.signed, (self.schema, list(self)))
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Bag:
         return self  # immutable
 

@@ -29,15 +29,18 @@ from viewkeeper.algebra.expressions import (
     Negate,
     Not,
     Or,
+    null_if,
 )
 from viewkeeper.algebra.functions import (
+    CHOOSING_FUNCTIONS,
     FUNCTIONS,
     cast_value,
     checked_integer,
     ordering_key,
     rounded,
+    same,
 )
-from viewkeeper.algebra.inference import arithmetic_type, common_type, type_of
+from viewkeeper.algebra.inference import common_type, type_of
 from viewkeeper.algebra.types import EXACT, Kind, Row, Schema, Type, canonical
 from viewkeeper.errors import UsageError
 
@@ -72,8 +75,7 @@ def _compiled(expression: Expression, schema: Schema) -> Evaluator:
             return lambda row: constant
         case Negate(operand):
             # 0 − x, and not −x: the smallest integer has no opposite, and −0.0 must not arise.
-            kind = type_of(operand, schema).kind
-            return _strict(_negate_integer if kind is Kind.INTEGER else _negate, sub(operand))
+            return _strict(_NEGATE[type_of(operand, schema).kind], sub(operand))
         case Arithmetic():
             return _arithmetic(expression, schema)
         case Comparison(symbol, left, right):
@@ -97,6 +99,8 @@ def _compiled(expression: Expression, schema: Schema) -> Evaluator:
             return _case(expression, schema)
         case Cast(operand, target):
             return _cast(sub(operand), type_of(operand, schema), target)
+        case Call("nullif", (left, right)):
+            return sub(null_if(left, right, type_of(left, schema)))
         case Call():
             return _call(expression, schema)
 
@@ -109,12 +113,12 @@ def _strict(function: Callable[[Any], Any], operand: Evaluator) -> Evaluator:
     return evaluate
 
 
-def _negate(value: Any) -> Any:
-    return 0 - value
-
-
-def _negate_integer(value: int) -> int:
-    return checked_integer(-value)
+_NEGATE: dict[Kind, Callable[[Any], Any]] = {
+    Kind.INTEGER: lambda value: checked_integer(-value),
+    Kind.DOUBLE: lambda value: 0.0 - value,
+    # In a context of its own: Python's default one would round to 28 digits.
+    Kind.DECIMAL: lambda value: EXACT.subtract(decimal.Decimal(0), value),
+}
 
 
 def _cast(operand: Evaluator, source: Type, target: Type) -> Evaluator:
@@ -153,11 +157,6 @@ _ORDERED: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-
-
-def same(left: Any, right: Any) -> bool:
-    """Equality of two present values; one NaN equals another."""
-    return bool(left == right) or (left != left and right != right)
 
 
 def _comparison(symbol: str, left: Evaluator, right: Evaluator) -> Evaluator:
@@ -237,8 +236,8 @@ def _call(expression: Call, schema: Schema) -> Evaluator:
     types = [type_of(argument, schema) for argument in expression.arguments]
     result = function.result_type(types, common_type)
     arguments = [_compiled(argument, schema) for argument in expression.arguments]
-    if not function.strict and any(type != result for type in types):
-        # coalesce and its like bring their arguments to one type before they choose.
+    if expression.function in CHOOSING_FUNCTIONS and any(type != result for type in types):
+        # They bring their arguments to one type before they choose.
         arguments = [
             _cast(argument, type, result) for type, argument in zip(types, arguments, strict=True)
         ]
@@ -254,8 +253,7 @@ def _call(expression: Call, schema: Schema) -> Evaluator:
 
 
 def _arithmetic(expression: Arithmetic, schema: Schema) -> Evaluator:
-    left_type, right_type = (type_of(side, schema) for side in (expression.left, expression.right))
-    result = arithmetic_type(expression.operator, left_type, right_type)
+    result = type_of(expression, schema)
     compute = _COMPUTE[result.kind][expression.operator]
     left, right = (_compiled(side, schema) for side in (expression.left, expression.right))
     bring = float if result.kind is Kind.DOUBLE else lambda value: value
@@ -288,6 +286,10 @@ def _integer_division(left: Any, right: Any) -> int:
     return int(quotient)
 
 
+def _double_remainder(left: float, right: float) -> float:
+    return math.nan if math.isinf(left) else math.fmod(left, right)
+
+
 def _integer_remainder(left: int, right: int) -> int:
     return left - right * _integer_division(left, right)
 
@@ -309,7 +311,7 @@ _COMPUTE: dict[Kind, dict[str, Callable[[Any, Any], Any]]] = {
         "-": operator.sub,
         "*": operator.mul,
         "/": operator.truediv,
-        "%": math.fmod,
+        "%": _double_remainder,
     },
     Kind.DECIMAL: {
         "+": _exact(EXACT.add),

@@ -155,6 +155,11 @@ class Aggregate:
 AGGREGATE_FUNCTIONS = ("count", "sum", "avg", "min", "max")
 
 
+def null_if(left: Expression, right: Expression, type: Type) -> Case:
+    """What ``nullif(left, right)`` means; ``type`` is that of ``left``."""
+    return Case(((Comparison("=", left, right), Literal(None, type)),), left)
+
+
 def conjunction(predicates: tuple[Expression, ...]) -> Expression:
     """All of them at once; TRUE when there are none."""
     match predicates:

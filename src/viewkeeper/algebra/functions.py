@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from viewkeeper.algebra.types import (
+    EXACT,
     INTEGER,
     INTEGER_MAX,
     INTEGER_MIN,
@@ -19,9 +21,16 @@ from viewkeeper.algebra.types import (
     Kind,
     Type,
 )
-from viewkeeper.errors import UsageError
+from viewkeeper.errors import InvariantViolated, UsageError
 
 CommonType = Callable[[Type, Type], Type]
+
+# Positions in a text are 32-bit integers in Spark.
+SMALL_INTEGER_MIN, SMALL_INTEGER_MAX = -(2**31), 2**31 - 1
+
+# What may stand around an integer in a text that is cast to one: blanks and control characters.
+_BLANKS = "".join(map(chr, range(0x21))) + "\x7f"
+_INTEGER_TEXT = re.compile("[+-]?[0-9]+")
 
 
 @dataclass(frozen=True)
@@ -83,13 +92,17 @@ def _abs_rule(types: Sequence[Type], _: CommonType) -> Type:
 
 
 def _absolute(value: Any) -> Any:
-    if value == INTEGER_MIN:
-        raise UsageError("integer-overflow", f"abs({value}) does not fit 64 bits")
-    return abs(value)
+    if isinstance(value, int):
+        return checked_integer(abs(value))
+    # Python's own abs would round a decimal to 28 digits.
+    return EXACT.abs(value) if isinstance(value, decimal.Decimal) else abs(value)
 
 
 def _substring(text: str, position: int, length: int | None = None) -> str:
     """Positions count from 1, negative ones from the end; out-of-range parts are cut off."""
+    for number in (position, 0 if length is None else length):
+        if not SMALL_INTEGER_MIN <= number <= SMALL_INTEGER_MAX:
+            raise UsageError("integer-overflow", f"substring: {number} does not fit 32 bits")
     if position > 0:
         start = position - 1
     elif position < 0:
@@ -111,8 +124,14 @@ def _first_present(*values: Any) -> Any:
     return next((value for value in values if value is not None), None)
 
 
-def _null_if(left: Any, right: Any) -> Any:
-    return None if left is not None and right is not None and left == right else left
+def _null_if_rule(types: Sequence[Type], common: CommonType) -> Type:
+    """nullif(a, b) is a or NULL, so it has the type of a; but the two must be comparable."""
+    _all_alike("nullif", 2, 2)(types, common)
+    return types[0]
+
+
+def _by_expansion(*_: Any) -> Any:
+    raise InvariantViolated("nullif is evaluated as the CASE it stands for")
 
 
 def _greatest(*values: Any) -> Any:
@@ -123,6 +142,11 @@ def _greatest(*values: Any) -> Any:
 def _least(*values: Any) -> Any:
     present = [value for value in values if value is not None]
     return min(present, key=ordering_key) if present else None
+
+
+def same(left: Any, right: Any) -> bool:
+    """Equality of two present values; one NaN equals another."""
+    return bool(left == right) or (left != left and right != right)
 
 
 def ordering_key(value: Any) -> Any:
@@ -148,13 +172,17 @@ FUNCTIONS: dict[str, Function] = {
         Function("length", _fixed("length", INTEGER, _TEXT), len),
         Function("lower", _fixed("lower", STRING, _TEXT), str.lower),
         Function("month", _fixed("month", INTEGER, _DAYS), lambda day: day.month),
-        Function("nullif", _all_alike("nullif", 2, 2), _null_if, strict=False),
+        Function("nullif", _null_if_rule, _by_expansion, strict=False),
         Function("substring", _substring_rule, _substring),
         Function("trim", _fixed("trim", STRING, _TEXT), lambda text: text.strip(" ")),
         Function("upper", _fixed("upper", STRING, _TEXT), str.upper),
         Function("year", _fixed("year", INTEGER, _DAYS), lambda day: day.year),
     )
 }
+
+
+# These give one of their arguments, in the type common to all.
+CHOOSING_FUNCTIONS = frozenset({"coalesce", "greatest", "least"})
 
 
 def cast_value(value: Any, source: Type, target: Type) -> Any:
@@ -179,11 +207,13 @@ def cast_value(value: Any, source: Type, target: Type) -> Any:
 
 
 def _to_integer(value: Any) -> int:
-    try:
-        result = int(value.strip()) if isinstance(value, str) else int(value)
-    except ValueError:
-        raise UsageError("bad-cast", f"{value!r} is not an integer") from None
-    return checked_integer(result)
+    if isinstance(value, str):
+        digits = value.strip(_BLANKS)
+        # Python would also read 1_000 and digits of other scripts; SQL does not.
+        if not _INTEGER_TEXT.fullmatch(digits):
+            raise UsageError("bad-cast", f"{value!r} is not an integer")
+        value = digits
+    return checked_integer(int(value))
 
 
 def checked_integer(value: int) -> int:
@@ -195,10 +225,7 @@ def checked_integer(value: int) -> int:
 
 def rounded(value: decimal.Decimal, type: Type) -> decimal.Decimal:
     """A decimal brought to its type's scale, half away from zero; raises UsageError on overflow."""
-    result = value.quantize(decimal.Decimal(1).scaleb(-type.scale), decimal.ROUND_HALF_UP, _EXACT)
+    result = value.quantize(decimal.Decimal(1).scaleb(-type.scale), context=EXACT)
     if len(result.as_tuple().digits) > type.precision and result:
         raise UsageError("decimal-overflow", f"{value} does not fit {type}")
     return result if result else abs(result)
-
-
-_EXACT = decimal.Context(prec=120)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from viewkeeper.algebra.evaluation import compiled
-from viewkeeper.algebra.expressions import Aggregate, Output
+from viewkeeper.algebra.expressions import AGGREGATE_FUNCTIONS, Aggregate, Output
 from viewkeeper.algebra.functions import checked_integer, ordering_key, rounded
 from viewkeeper.algebra.inference import type_of
 from viewkeeper.algebra.types import (
@@ -38,7 +38,11 @@ def aggregate_fields(aggregates: tuple[Aggregate, ...], schema: Schema) -> tuple
 
 
 def aggregate_type(aggregate: Aggregate, schema: Schema) -> Type:
+    if aggregate.function not in AGGREGATE_FUNCTIONS:
+        raise UsageError("unknown-function", f"there is no aggregate {aggregate.function}")
     if aggregate.argument is None:
+        if aggregate.function != "count":
+            raise UsageError("wrong-arguments", f"{aggregate.function} needs an argument")
         return INTEGER
     argument = type_of(aggregate.argument, schema)
     if aggregate.function == "count":
@@ -100,13 +104,10 @@ def _sum_or_average(aggregate: Aggregate, present: list[tuple[Any, int]], result
     if isinstance(present[0][0], float):
         doubles = _double_sum(present)
         return canonical(doubles if aggregate.function == "sum" else doubles / number, result)
-    total = sum(
-        (
-            EXACT.multiply(decimal.Decimal(value), decimal.Decimal(count))
-            for value, count in present
-        ),
-        decimal.Decimal(0),
-    )
+    total = decimal.Decimal(0)
+    for value, count in present:
+        # Not by + and *: Python's default context would round to 28 digits.
+        total = EXACT.fma(decimal.Decimal(value), decimal.Decimal(count), total)
     if aggregate.function == "sum":
         return checked_integer(int(total)) if result == INTEGER else rounded(total, result)
     if result == DOUBLE:

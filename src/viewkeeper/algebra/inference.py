@@ -54,8 +54,8 @@ def type_of(expression: Expression, schema: Schema) -> Type:
             return type
         case Negate(operand):
             return _numeric(type_of(operand, schema), "-")
-        case Arithmetic(operator, left, right):
-            return arithmetic_type(operator, type_of(left, schema), type_of(right, schema))
+        case Arithmetic(operator):
+            return arithmetic_type(operator, *arithmetic_operand_types(expression, schema))
         case Comparison(_, left, right):
             common_type(type_of(left, schema), type_of(right, schema))
             return BOOLEAN
@@ -96,9 +96,32 @@ def common_type(left: Type, right: Type) -> Type:
         if Kind.DOUBLE in kinds:
             return DOUBLE
         a, b = _as_decimal(left), _as_decimal(right)
-        scale = max(a.scale, b.scale)
-        return _bounded(max(a.precision - a.scale, b.precision - b.scale) + scale, scale)
+        whole = max(a.precision - a.scale, b.precision - b.scale)
+        scale = min(max(a.scale, b.scale), DECIMAL_PRECISION_MAX - whole)
+        return decimal_type(whole + scale, scale)
     raise _mismatch("values of different types can't be compared or combined", left, right)
+
+
+def arithmetic_operand_types(expression: Arithmetic, schema: Schema) -> tuple[Type, Type]:
+    """The types of the two operands as arithmetic takes them.
+
+    An integer constant beside a decimal has just the digits it is written with, as in Spark; else
+    ``price / 2`` would get twenty digits of scale for the largest integer there is.
+    """
+    left, right = (type_of(side, schema) for side in (expression.left, expression.right))
+    if left.kind is Kind.DECIMAL:
+        right = _constant_as_decimal(expression.right) or right
+    elif right.kind is Kind.DECIMAL:
+        left = _constant_as_decimal(expression.left) or left
+    return left, right
+
+
+def _constant_as_decimal(expression: Expression) -> Type | None:
+    match expression:
+        case Literal(int(value), type) if type == INTEGER:
+            return decimal_type(len(str(abs(value))), 0)
+        case _:
+            return None
 
 
 def arithmetic_type(operator: str, left: Type, right: Type) -> Type:
@@ -106,6 +129,9 @@ def arithmetic_type(operator: str, left: Type, right: Type) -> Type:
     for side in (left, right):
         _numeric(side, operator)
     if operator == "div":
+        if left != INTEGER or right != INTEGER:
+            # Spark refuses doubles, and its quotient of large decimals wraps around in silence.
+            raise _mismatch("div needs integers on both sides", left, right)
         return INTEGER
     if Kind.DOUBLE in (left.kind, right.kind):
         return DOUBLE

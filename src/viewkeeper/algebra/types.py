@@ -169,15 +169,20 @@ def canonical(value: Value, type: Type) -> Value:
         case float() if kind is Kind.DOUBLE:
             return NAN if value != value else value + 0.0  # −0.0 + 0.0 is 0.0
         case decimal.Decimal() if kind is Kind.DECIMAL and value.is_finite():
-            scaled = value.quantize(decimal.Decimal(1).scaleb(-type.scale), context=EXACT)
-            if scaled == value and len(scaled.as_tuple().digits) <= type.precision:
-                return scaled if scaled else abs(scaled)
+            # Checked first: bringing 1E+999 to a scale would need more digits than there are.
+            if value.adjusted() < DECIMAL_PRECISION_MAX:
+                scaled = value.quantize(decimal.Decimal(1).scaleb(-type.scale), context=EXACT)
+                if scaled == value and len(scaled.as_tuple().digits) <= type.precision:
+                    return scaled if scaled else abs(scaled)
         case str() if kind is Kind.STRING:
             return value
         case bytes() if kind is Kind.BINARY:
             return value
         case dt.datetime() if kind is Kind.TIMESTAMP and value.tzinfo is not None:
-            return value.astimezone(dt.UTC)
+            try:
+                return value.astimezone(dt.UTC)
+            except OverflowError:  # in year 1 or 9999, and outside them in UTC
+                pass
         case dt.datetime() if kind is Kind.LOCAL_TIMESTAMP and value.tzinfo is None:
             return value
         case dt.date() if kind is Kind.DATE and not isinstance(value, dt.datetime):

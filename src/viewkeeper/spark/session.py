@@ -178,7 +178,8 @@ def _started_context(settings: SparkSettings, folder: Path) -> SparkContext:
         configuration.set(name, value)
     if SparkContext._gateway is None:
         with _log_file(folder).open("wb") as log:
-            gateway = launch_gateway(configuration, {"stdout": log, "stderr": subprocess.STDOUT})
+            launch: Any = launch_gateway
+            gateway = launch(configuration, {"stdout": log, "stderr": subprocess.STDOUT})
     else:
         gateway = SparkContext._gateway
     return SparkContext(gateway=gateway, conf=configuration)
