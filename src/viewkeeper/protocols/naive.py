@@ -1,4 +1,4 @@
-"""Naive maintenance: ask, believe, install. Level: none. It is here to be caught.
+"""Naive maintenance: ask, believe, install. Its users believe in complete; it is here to be caught.
 
 The maintenance query R_1 ⊗ … ⊗ ΔR_i ⊗ … ⊗ R_n is right only if nothing else changes meanwhile.
 Without compensation a concurrent update is counted twice or not at all: the anomaly from which the
@@ -17,7 +17,7 @@ class Naive(Sweep):
     """SWEEP without its correction."""
 
     name = "naive"
-    level = Level.NONE
+    level = Level.COMPLETE
     paper = "the anomaly of SWEEP, section 3"
 
     def corrected(self, sweep: OneSweep, answer: AnswerArrived) -> OneSweep:

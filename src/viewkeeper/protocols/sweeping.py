@@ -113,3 +113,21 @@ def _telescoped(
             for alias, number in sweep.wanted
         ),
     )
+
+
+def branches_of(assembly: Assembly, start: Sweep) -> tuple[Sweep, ...]:
+    """The sweep taken apart into branches that share no predicate, each from distinct changed rows."""
+    (alias,) = start.covers
+    graph = assembly.term.join_graph
+    unvisited = list(start.remaining)
+    branches: list[Sweep] = []
+    while unvisited:
+        branch, waiting = {unvisited[0]}, [unvisited[0]]
+        while waiting:
+            new = graph[waiting.pop()] - branch - {alias}
+            branch |= new
+            waiting += sorted(new)
+        _, *order = assembly.join_order(alias, branch | {alias})
+        branches.append(replace(start, partial=start.partial.support(), remaining=tuple(order)))
+        unvisited = [other for other in unvisited if other not in branch]
+    return tuple(branches)

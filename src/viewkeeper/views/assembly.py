@@ -36,7 +36,6 @@ class Assembly:
         self._aliases = tuple(o.alias for o in term.occurrences)
         self._local = {a: conjunction(term.local_predicates(a)) for a in self._aliases}
         self._joins: dict[tuple[frozenset[str], frozenset[str]], tuple[JoinKeys, Expression]] = {}
-        self._canonical = tuple(Output(name, Column(name)) for name in term.joined_schema.names)
 
     @property
     def aliases(self) -> tuple[str, ...]:
@@ -70,9 +69,15 @@ class Assembly:
         """A partial of all occurrences, projected to the term's outputs (a linear term's rows)."""
         return partial.select(self.term.outputs)
 
-    def in_order(self, partial: AnyRelation) -> AnyRelation:
-        """A partial of all occurrences with its columns in the order of the term."""
-        return partial.select(self._canonical)
+    def arranged(self, partial: AnyRelation, covers: frozenset[str]) -> AnyRelation:
+        """The partial with its columns in the order of the term, so that partials can be added."""
+        names = (
+            name
+            for o in self.term.occurrences
+            if o.alias in covers
+            for name in o.qualified_schema.names
+        )
+        return partial.select(tuple(Output(name, Column(name)) for name in names))
 
     def evaluated(self, contents: Callable[[RelationName], AnyRelation]) -> AnyRelation:
         """The whole term over the given contents of its relations, grouping and DISTINCT included."""

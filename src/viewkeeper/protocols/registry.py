@@ -1,0 +1,34 @@
+"""All protocols by name."""
+
+from __future__ import annotations
+
+import difflib
+
+from viewkeeper.errors import UsageError
+from viewkeeper.protocols.c_strobe import CStrobe
+from viewkeeper.protocols.eca import ECA
+from viewkeeper.protocols.messages import Protocol
+from viewkeeper.protocols.naive import Naive
+from viewkeeper.protocols.nested_sweep import NestedSweep
+from viewkeeper.protocols.parallel_sweep import ParallelSweep
+from viewkeeper.protocols.recompute import Recompute
+from viewkeeper.protocols.strobe import Strobe
+from viewkeeper.protocols.sweep import Sweep
+
+PROTOCOLS: dict[str, type[Protocol]] = {
+    protocol.name: protocol
+    for protocol in (Naive, Recompute, Sweep, NestedSweep, ParallelSweep, ECA, Strobe, CStrobe)
+}
+
+
+def protocol_named(name: str) -> type[Protocol]:
+    """The protocol of that name; raises UsageError that names the nearest one."""
+    if name in PROTOCOLS:
+        return PROTOCOLS[name]
+    near = difflib.get_close_matches(name, PROTOCOLS, 1)
+    raise UsageError(
+        "unknown-protocol",
+        f"there is no protocol {name}",
+        detail=f"the protocols are {', '.join(PROTOCOLS)}",
+        hint=f"did you mean {near[0]}?" if near else "",
+    )
