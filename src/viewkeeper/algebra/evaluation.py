@@ -242,6 +242,9 @@ def _call(expression: Call, schema: Schema) -> Evaluator:
             _cast(argument, type, result) for type, argument in zip(types, arguments, strict=True)
         ]
     apply = function.apply
+    if expression.function == "coalesce":
+        # Stops at the first value that is there: the next one may be what must not be evaluated.
+        return lambda row: next((v for a in arguments if (v := a(row)) is not None), None)
 
     def evaluate(row: Row) -> Any:
         values = [argument(row) for argument in arguments]

@@ -120,18 +120,15 @@ def _substring_rule(types: Sequence[Type], common: CommonType) -> Type:
     return result
 
 
-def _first_present(*values: Any) -> Any:
-    return next((value for value in values if value is not None), None)
-
-
 def _null_if_rule(types: Sequence[Type], common: CommonType) -> Type:
     """nullif(a, b) is a or NULL, so it has the type of a; but the two must be comparable."""
     _all_alike("nullif", 2, 2)(types, common)
     return types[0]
 
 
-def _by_expansion(*_: Any) -> Any:
-    raise InvariantViolated("nullif is evaluated as the CASE it stands for")
+def _in_evaluation(*_: Any) -> Any:
+    """For functions that must not evaluate all their arguments; `evaluation` knows them by name."""
+    raise InvariantViolated("coalesce and nullif are evaluated from their expressions")
 
 
 def _greatest(*values: Any) -> Any:
@@ -164,7 +161,7 @@ FUNCTIONS: dict[str, Function] = {
     function.name: function
     for function in (
         Function("abs", _abs_rule, _absolute),
-        Function("coalesce", _all_alike("coalesce", 1), _first_present, strict=False),
+        Function("coalesce", _all_alike("coalesce", 1), _in_evaluation, strict=False),
         Function("concat", _concat_rule, lambda *texts: "".join(texts)),
         Function("day", _fixed("day", INTEGER, _DAYS), lambda day: day.day),
         Function("greatest", _all_alike("greatest", 2), _greatest, strict=False),
@@ -172,7 +169,7 @@ FUNCTIONS: dict[str, Function] = {
         Function("length", _fixed("length", INTEGER, _TEXT), len),
         Function("lower", _fixed("lower", STRING, _TEXT), str.lower),
         Function("month", _fixed("month", INTEGER, _DAYS), lambda day: day.month),
-        Function("nullif", _null_if_rule, _by_expansion, strict=False),
+        Function("nullif", _null_if_rule, _in_evaluation, strict=False),
         Function("substring", _substring_rule, _substring),
         Function("trim", _fixed("trim", STRING, _TEXT), lambda text: text.strip(" ")),
         Function("upper", _fixed("upper", STRING, _TEXT), str.upper),

@@ -1,0 +1,115 @@
+"""Types and rows between the algebra, Arrow and Spark.
+
+Timestamps with a zone travel as microseconds in UTC, those without as bare microseconds; decimals
+with their declared precision. Rows come back in canonical form.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import types as spark_types
+
+from viewkeeper.algebra.bag import Bag, SignedRow
+from viewkeeper.algebra.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    LOCAL_TIMESTAMP,
+    NAN,
+    STRING,
+    TIMESTAMP,
+    Kind,
+    Schema,
+    Type,
+)
+
+# The column that carries the signed count of a row.
+COUNT = "_count"
+
+_ARROW: dict[Type, pa.DataType] = {
+    INTEGER: pa.int64(),
+    DOUBLE: pa.float64(),
+    STRING: pa.string(),
+    BOOLEAN: pa.bool_(),
+    BINARY: pa.binary(),
+    DATE: pa.date32(),
+    TIMESTAMP: pa.timestamp("us", tz="UTC"),
+    LOCAL_TIMESTAMP: pa.timestamp("us"),
+}
+
+_SPARK: dict[Type, spark_types.DataType] = {
+    INTEGER: spark_types.LongType(),
+    DOUBLE: spark_types.DoubleType(),
+    STRING: spark_types.StringType(),
+    BOOLEAN: spark_types.BooleanType(),
+    BINARY: spark_types.BinaryType(),
+    DATE: spark_types.DateType(),
+    TIMESTAMP: spark_types.TimestampType(),
+    LOCAL_TIMESTAMP: spark_types.TimestampNTZType(),
+}
+
+
+def arrow_type(type: Type) -> pa.DataType:
+    if type.kind is Kind.DECIMAL:
+        return pa.decimal128(type.precision, type.scale)
+    return _ARROW[type]
+
+
+def spark_type(type: Type) -> spark_types.DataType:
+    if type.kind is Kind.DECIMAL:
+        return spark_types.DecimalType(type.precision, type.scale)
+    return _SPARK[type]
+
+
+def arrow_schema(schema: Schema) -> pa.Schema:
+    """The relation's columns, then the count."""
+    fields = [pa.field(field.name, arrow_type(field.type)) for field in schema]
+    return pa.schema([*fields, pa.field(COUNT, pa.int64(), nullable=False)])
+
+
+def spark_schema(schema: Schema) -> spark_types.StructType:
+    """The relation's columns, then the count."""
+    columns = [spark_types.StructField(f.name, spark_type(f.type)) for f in schema]
+    return spark_types.StructType(
+        [*columns, spark_types.StructField(COUNT, spark_types.LongType(), nullable=False)]
+    )
+
+
+def table_of(schema: Schema, signed_rows: Iterable[SignedRow]) -> pa.Table:
+    """Rows in canonical form, with their counts, as an Arrow table with one line each."""
+    pairs = list(signed_rows)
+    types = arrow_schema(schema)
+    columns: list[list[Any]] = [[row[i] for row, _ in pairs] for i in range(len(schema))]
+    columns.append([count for _, count in pairs])
+    arrays = [pa.array(c, field.type) for c, field in zip(columns, types, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=types)
+
+
+def bag_of(table: pa.Table, schema: Schema) -> Bag:
+    """The lines of a table with the columns of `arrow_schema`, as a bag."""
+    return Bag(schema, _signed_rows(table, schema))
+
+
+def _signed_rows(table: pa.Table, schema: Schema) -> Iterator[SignedRow]:
+    # By position: a table may name its columns otherwise.
+    *columns, counts = (column.to_pylist() for column in table.columns)
+    in_order = [_canonical(c, f.type) for c, f in zip(columns, schema, strict=True)]
+    rows: Iterable[Any] = zip(*in_order, strict=True) if in_order else ((),) * len(counts)
+    yield from zip(rows, counts, strict=True)
+
+
+def _canonical(values: list[Any], type: Type) -> list[Any]:
+    """Arrow checked the types; what is left are the values with several forms."""
+    match type.kind:
+        case Kind.DOUBLE:
+            return [v if v is None else NAN if v != v else v + 0.0 for v in values]
+        case Kind.TIMESTAMP:
+            return [v if v is None else v.astimezone(dt.UTC) for v in values]
+        case _:
+            return values
