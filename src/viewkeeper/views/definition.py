@@ -116,8 +116,12 @@ class Term:
         return {f.name: o.alias for o in self.occurrences for f in o.qualified_schema}
 
     def local_predicates(self, alias: str) -> tuple[Expression, ...]:
-        """The predicates that read this occurrence alone."""
-        return tuple(p for p in self.predicates if self.aliases_in(p) == {alias})
+        """The predicates that read this occurrence alone.
+
+        A predicate that reads none at all counts with the first occurrence: it must be applied once.
+        """
+        first = self.occurrences[0].alias
+        return tuple(p for p in self.predicates if (self.aliases_in(p) or {first}) == {alias})
 
     @cached_property
     def join_graph(self) -> dict[str, frozenset[str]]:

@@ -1,0 +1,165 @@
+"""FROM as one flat join: relations, joins, CTEs and subqueries become occurrences and predicates.
+
+A subquery that selects, projects and joins is dissolved: its occurrences join the outer term under
+fresh aliases, its predicates are kept, its outputs become what its columns stand for. A UNION ALL in
+FROM gives several *alternatives*; the query around it is distributed over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+
+from sqlglot import exp
+
+from viewkeeper.algebra.expressions import Column, Comparison, Expression, Output, substituted
+from viewkeeper.algebra.types import Schema
+from viewkeeper.errors import UsageError
+from viewkeeper.views.definition import Occurrence, Term
+from viewkeeper.views.scope import Item, Scope, Visible
+from viewkeeper.views.sqltext import SqlText
+
+# A chain of CTEs that each use the one before twice doubles with every link: stop that early.
+OCCURRENCES_MAX = 64
+TERMS_MAX = 64
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A part of FROM: what it joins, what must hold, and which names it offers."""
+
+    occurrences: tuple[Occurrence, ...] = ()
+    predicates: tuple[Expression, ...] = ()
+    scope: Scope = field(default_factory=Scope)
+
+    @cached_property
+    def schema(self) -> Schema:
+        return Schema(tuple(f for o in self.occurrences for f in o.qualified_schema))
+
+    def beside(self, other: Joined) -> Joined:
+        """The product of two parts."""
+        return Joined(
+            self.occurrences + other.occurrences,
+            self.predicates + other.predicates,
+            self.scope.beside(other.scope),
+        )
+
+    def where(self, predicates: tuple[Expression, ...]) -> Joined:
+        return Joined(self.occurrences, self.predicates + predicates, self.scope)
+
+    def using(self, other: Joined, pairs: tuple[tuple[Visible, Visible], ...]) -> Joined:
+        """The join on equal columns of the same name, which are seen once."""
+        equal = tuple(Comparison("=", a.expression, b.expression) for a, b in pairs)
+        names = tuple(left.name for left, _ in pairs)
+        return Joined(
+            self.occurrences + other.occurrences,
+            self.predicates + other.predicates + equal,
+            self.scope.merged(other.scope, names),
+        )
+
+
+Alternatives = tuple[Joined, ...]
+
+
+def combined(
+    text: SqlText, left: Alternatives, right: Alternatives
+) -> Iterator[tuple[Joined, Joined]]:
+    """Every alternative on the left with every one on the right; raises UsageError past the limits."""
+    require_bounded(text, len(left) * len(right))
+    most = max(len(a.occurrences) for a in left) + max(len(b.occurrences) for b in right)
+    if most > OCCURRENCES_MAX:
+        raise text.error(
+            "too-many-relations",
+            f"the view joins more than {OCCURRENCES_MAX} relations once its subqueries are dissolved",
+            hint="split it into several views",
+        )
+    return product(left, right)
+
+
+def require_bounded(text: SqlText, terms: int) -> None:
+    if terms > TERMS_MAX:
+        raise text.error(
+            "too-many-terms",
+            f"the view has more than {TERMS_MAX} UNION ALL branches once its subqueries are dissolved",
+            hint="split it into several views",
+        )
+
+
+def embedded(term: Term, alias: str, taken: frozenset[str]) -> Joined:
+    """A subquery's term dissolved into the query around it, under the name ``alias`` (maybe empty).
+
+    ``taken`` are the folded aliases that its occurrences must stay clear of. One occurrence alone
+    takes the subquery's alias, which is kept free for it.
+    """
+    renamed: dict[str, str] = {}
+    for occurrence in term.occurrences:
+        if alias and len(term.occurrences) == 1:
+            renamed[occurrence.alias] = alias
+            continue
+        wanted = f"{alias}_{occurrence.alias}" if alias else occurrence.alias
+        used = taken | {name.casefold() for name in renamed.values()}
+        renamed[occurrence.alias] = _free(wanted, used)
+    occurrences = tuple(
+        Occurrence(renamed[o.alias], o.name, o.schema, o.key) for o in term.occurrences
+    )
+    columns: dict[str, Expression] = {
+        before.qualified(name): Column(after.qualified(name))
+        for before, after in zip(term.occurrences, occurrences, strict=True)
+        for name in before.schema.names
+    }
+    visible = tuple(Visible(o.name, substituted(o.expression, columns)) for o in term.outputs)
+    return Joined(
+        occurrences,
+        tuple(substituted(predicate, columns) for predicate in term.predicates),
+        Scope.of(Item((alias,) if alias else (), visible)),
+    )
+
+
+def _free(wanted: str, taken: frozenset[str]) -> str:
+    name, number = wanted, 1
+    while name.casefold() in taken:
+        number += 1
+        name = f"{wanted}_{number}"
+    return name
+
+
+def require_flat(text: SqlText, terms: tuple[Term, ...], node: exp.Expr) -> None:
+    """Refuse a subquery in FROM that groups or removes duplicates: that is not one flat join."""
+    for term in terms:
+        if term.is_linear:
+            continue
+        what = "GROUP BY or an aggregate" if term.grouping is not None else "DISTINCT"
+        raise unflattened(text, node, f"a subquery in FROM with {what}")
+
+
+def unflattened(text: SqlText, node: exp.Expr, what: str) -> UsageError:
+    return text.error(
+        "unsupported-subquery",
+        f"{what} is not supported",
+        node,
+        detail="a subquery in FROM must dissolve into the joins around it: SELECT, FROM, WHERE and "
+        "UNION ALL",
+        hint="group in the outermost SELECT, or make two views",
+    )
+
+
+def renamed_columns(joined: Joined, alias: str, names: tuple[str, ...]) -> Joined:
+    """The part under another alias and other column names: ``AS t (a, b)``."""
+    visible = joined.scope.visible
+    columns = tuple(Visible(n, v.expression) for n, v in zip(names, visible, strict=True))
+    item = Item((alias,) if alias else joined.scope.items[0].path, columns)
+    return Joined(joined.occurrences, joined.predicates, Scope.of(item))
+
+
+def base(occurrence: Occurrence, path: tuple[str, ...]) -> Joined:
+    """A relation of the catalog on its own."""
+    columns = tuple(
+        Visible(name, Column(occurrence.qualified(name))) for name in occurrence.schema.names
+    )
+    return Joined((occurrence,), (), Scope.of(Item(path, columns)))
+
+
+def outputs_of(visible: tuple[Visible, ...]) -> tuple[Output, ...]:
+    return tuple(Output(column.name, column.expression) for column in visible)

@@ -1,0 +1,282 @@
+"""Reading FROM: tables, aliases, joins, CTEs and subqueries, each handed to `flattening`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from viewkeeper.algebra.evaluation import compiled
+from viewkeeper.algebra.expressions import FALSE, Expression, columns_of, conjuncts
+from viewkeeper.algebra.inference import type_of
+from viewkeeper.algebra.types import Schema
+from viewkeeper.errors import UsageError
+from viewkeeper.views.catalog import Catalog
+from viewkeeper.views.columns import resolved
+from viewkeeper.views.definition import Occurrence, Term
+from viewkeeper.views.flattening import (
+    Alternatives,
+    Joined,
+    base,
+    combined,
+    embedded,
+    renamed_columns,
+    require_flat,
+)
+from viewkeeper.views.names import Name
+from viewkeeper.views.refusals import refused_generator, refused_join, require_only
+from viewkeeper.views.scope import Item, Scope, Visible
+from viewkeeper.views.sqltext import SqlText, name_of
+from viewkeeper.views.translation import Translator
+
+
+@dataclass(frozen=True)
+class Named:
+    """A CTE: its name, its query, and the CTEs that its query sees."""
+
+    name: str
+    query: exp.Expr
+    columns: tuple[str, ...]
+    environment: Environment
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The WITH names in reach, innermost last."""
+
+    names: tuple[Named, ...] = ()
+
+    def with_name(self, named: Named) -> Environment:
+        return Environment((*self.names, named))
+
+    def find(self, name: Name) -> Named | None:
+        return next((n for n in reversed(self.names) if name.matches(n.name)), None)
+
+
+@dataclass
+class FromReader:
+    """Reads the FROM of one SELECT.
+
+    ``read_query`` reads a subquery to its terms; its flag says whether that must name its outputs.
+    """
+
+    text: SqlText
+    catalog: Catalog
+    environment: Environment
+    read_query: Callable[[exp.Expr, Environment, bool], tuple[Term, ...]]
+    # Folded aliases: those the text gives, and those made up for occurrences of subqueries.
+    _given: set[str] = field(default_factory=set)
+    _made: set[str] = field(default_factory=set)
+
+    def read(self, select: exp.Select) -> Alternatives:
+        """All alternatives of what FROM joins; raises UsageError."""
+        first, joins = select.args["from_"].this, select.args.get("joins") or []
+        self._note_aliases([first, *(join.this for join in joins)])
+        return self._joins(self._part(first), joins)
+
+    def _note_aliases(self, nodes: list[exp.Expr]) -> None:
+        """All aliases of this FROM, before any is made up; a name may be given once."""
+        for node in nodes:
+            alias = _alias(node)
+            if alias and alias.casefold() in self._given:
+                raise self.text.error(
+                    "duplicate-alias",
+                    f"{alias} names two tables of FROM",
+                    node,
+                    hint=f"give one of them another alias: AS {alias}2",
+                )
+            if "." in alias:
+                raise self.text.error(
+                    "bad-alias", f"the alias {alias} has a dot", node, hint="use a plain word"
+                )
+            self._given |= {alias.casefold()} if alias else set()
+            self._note_aliases([join.this for join in node.args.get("joins") or ()])
+            if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table):
+                self._note_aliases([node.this])
+
+    def _joins(self, first: Alternatives, joins: list[exp.Join]) -> Alternatives:
+        """Commas bind loosest: between them stand chains of JOINs, which see only their own."""
+        product: Alternatives | None = None
+        chain = first
+        for join in joins:
+            require_only(self.text, join, _JOIN_PARTS, "a join")
+            if (refusal := refused_join(self.text, join)) is not None:
+                raise refusal
+            part = self._part(join.this)
+            if _is_comma(join):
+                product = self._product(product, chain)
+                chain = part
+            else:
+                pairs = combined(self.text, chain, part)
+                chain = tuple(self._join(left, right, join) for left, right in pairs)
+        return self._product(product, chain)
+
+    def _product(self, left: Alternatives | None, right: Alternatives) -> Alternatives:
+        if left is None:
+            return right
+        return tuple(a.beside(b) for a, b in combined(self.text, left, right))
+
+    def _join(self, left: Joined, right: Joined, join: exp.Join) -> Joined:
+        if using := join.args.get("using"):
+            pairs = tuple(self._shared(left.scope, right.scope, column) for column in using)
+            with self.text.locating(using[0]):
+                both = left.using(right, pairs)
+                for predicate in both.predicates[-len(pairs) :]:
+                    type_of(predicate, both.schema)
+            return both
+        both = left.beside(right)
+        if (on := join.args.get("on")) is None:
+            return both
+        return both.where(predicates_of(self.text, both, on, "ON"))
+
+    def _shared(self, left: Scope, right: Scope, column: exp.Expr) -> tuple[Visible, Visible]:
+        reference = exp.Column(this=column.copy())
+        return resolved(self.text, left, reference), resolved(self.text, right, reference)
+
+    # -- one item ---------------------------------------------------------------------------------
+
+    def _part(self, node: exp.Expr) -> Alternatives:
+        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
+            return self._table(node)
+        if isinstance(node, exp.Subquery):
+            require_only(self.text, node, ("this", "alias", "with_", "joins"), "FROM")
+            if isinstance(node.this, exp.Table):
+                return self._parenthesised(node)
+            return self._joins(self._subquery(node), node.args.get("joins") or [])
+        if isinstance(node, exp.Table) and isinstance(node.this, exp.Anonymous):
+            raise refused_generator(self.text, node, node.this.name.lower())
+        name = "VALUES" if isinstance(node, exp.Values) else type(node).__name__.upper()
+        raise self.text.error(
+            "unsupported-from",
+            f"{name} is not supported in FROM",
+            self.text.keyword(node, name),
+            hint="FROM takes tables of sources, WITH names and subqueries",
+        )
+
+    def _table(self, node: exp.Table) -> Alternatives:
+        require_only(self.text, node, ("this", "db", "catalog", "alias", "joins"), "FROM")
+        parts = [node.args.get(key) for key in ("catalog", "db", "this")]
+        path = tuple(name_of(part) for part in parts if part is not None)
+        named = self.environment.find(path[0]) if len(path) == 1 else None
+        if named is not None:
+            terms = self.read_query(named.query, named.environment, not named.columns)
+            found = self._embedded(terms, alias_given(node) or named.name, node, named.columns)
+        else:
+            found = (self._base(node, path),)
+        names = _column_aliases(node)
+        if names:
+            found = tuple(self._renamed(joined, node, names) for joined in found)
+        return self._joins(found, node.args.get("joins") or [])
+
+    def _base(self, node: exp.Table, path: tuple[Name, ...]) -> Joined:
+        with self.text.locating(node):
+            relation = self.catalog.find(path)
+        spelling = (relation.name.source, *relation.name.relation.split("."))
+        given = alias_given(node)
+        alias = given or spelling[-1]
+        occurrence = Occurrence(alias, relation.name, relation.schema, relation.key)
+        return base(occurrence, (given,) if given else spelling)
+
+    def _subquery(self, node: exp.Subquery) -> Alternatives:
+        inner = node.this
+        if with_ := node.args.get("with_"):
+            inner = inner.copy()
+            inner.set("with_", with_)
+        names = _column_aliases(node)
+        terms = self.read_query(inner, self.environment, not names)
+        return self._embedded(terms, alias_given(node), node, names)
+
+    def _parenthesised(self, node: exp.Subquery) -> Alternatives:
+        """``(a JOIN b ON …)``: without an alias its tables keep their names."""
+        found = self._table(node.this)
+        alias = alias_given(node)
+        if not alias:
+            return self._joins(found, node.args.get("joins") or [])
+        renamed = tuple(
+            Joined(j.occurrences, j.predicates, Scope.of(Item((alias,), j.scope.visible)))
+            for j in found
+        )
+        return self._joins(renamed, node.args.get("joins") or [])
+
+    def _embedded(
+        self, terms: tuple[Term, ...], alias: str, node: exp.Expr, names: tuple[str, ...]
+    ) -> Alternatives:
+        require_flat(self.text, terms, node)
+        taken = frozenset(self._given | self._made)
+        found = tuple(embedded(term, alias, taken) for term in terms)
+        self._made |= {o.alias.casefold() for joined in found for o in joined.occurrences}
+        if names:
+            found = tuple(self._renamed(joined, node, names) for joined in found)
+        return found
+
+    def _renamed(self, joined: Joined, node: exp.Expr, names: tuple[str, ...]) -> Joined:
+        if len(names) != len(joined.scope.visible):
+            raise self.text.error(
+                "wrong-column-list",
+                f"{len(names)} column names for {len(joined.scope.visible)} columns",
+                node,
+                hint="name every column, or leave the list out",
+            )
+        return renamed_columns(joined, alias_given(node), names)
+
+
+_JOIN_PARTS = ("this", "on", "using", "kind", "side", "method")
+
+
+def _is_comma(join: exp.Join) -> bool:
+    # The Spark dialect gives every JOIN without a condition the condition TRUE, but not a comma.
+    return not any(join.args.get(part) for part in _JOIN_PARTS[1:])
+
+
+def alias_given(node: exp.Expr) -> str:
+    """The alias that the text gives to an item of FROM, or the empty string."""
+    return str(node.alias)
+
+
+def _alias(node: exp.Expr) -> str:
+    """The name an item goes by: its alias, or the last part of its own name."""
+    return alias_given(node) or (node.name if isinstance(node, exp.Table) else "")
+
+
+def _column_aliases(node: exp.Expr) -> tuple[str, ...]:
+    alias = node.args.get("alias")
+    return tuple(c.name for c in alias.args.get("columns") or ()) if alias else ()
+
+
+def predicates_of(
+    text: SqlText, joined: Joined, node: exp.Expr, clause: str
+) -> tuple[Expression, ...]:
+    """A condition over joined rows as predicates that must all hold."""
+
+    def no_aggregate(call: exp.Expr) -> Expression:
+        raise misplaced_aggregate(text, call, clause)
+
+    translator = Translator(
+        text,
+        lambda: joined.schema,
+        lambda column: resolved(text, joined.scope, column).expression,
+        no_aggregate,
+    )
+    with text.locating(node):
+        return settled(translator.condition(node))
+
+
+def settled(condition: Expression) -> tuple[Expression, ...]:
+    """The parts of a condition; what is true of every row vanishes, and what is true of none is FALSE."""
+    parts: list[Expression] = []
+    for part in conjuncts(condition):
+        if columns_of(part):
+            parts.append(part)
+        elif compiled(part, Schema(()))(()) is not True:
+            parts.append(FALSE)
+    return tuple(parts)
+
+
+def misplaced_aggregate(text: SqlText, call: exp.Expr, clause: str) -> UsageError:
+    return text.error(
+        "misplaced-aggregate",
+        f"an aggregate can't stand in {clause}",
+        call,
+        hint="put conditions on groups into HAVING",
+    )

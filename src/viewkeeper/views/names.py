@@ -1,0 +1,43 @@
+"""How names in SQL text meet the names that exist: letter case, quotes, and the nearest one.
+
+A bare name is matched without regard to case, a name in backticks exactly. What is found keeps the
+spelling under which it exists.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name as somebody wrote it."""
+
+    text: str
+    quoted: bool = False
+
+    def matches(self, spelling: str) -> bool:
+        if self.quoted:
+            return self.text == spelling
+        return self.text.casefold() == spelling.casefold()
+
+    def among(self, spellings: Iterable[str]) -> list[str]:
+        """All spellings that match; one that is written just so beats the others."""
+        matching = [spelling for spelling in spellings if self.matches(spelling)]
+        return [self.text] if self.text in matching else matching
+
+
+def nearest(word: str, known: Iterable[str], *, closeness: float = 0.6) -> str | None:
+    """The known word that was probably meant, if any is close."""
+    by_folded = {spelling.casefold(): spelling for spelling in known}
+    found = difflib.get_close_matches(word.casefold(), by_folded, n=1, cutoff=closeness)
+    return by_folded[found[0]] if found else None
+
+
+def listed(names: Iterable[str], *, most: int = 12) -> str:
+    """The names for a message, cut off where there are too many to read."""
+    all_names = list(names)
+    shown = ", ".join(all_names[:most])
+    return shown if len(all_names) <= most else f"{shown} and {len(all_names) - most} more"

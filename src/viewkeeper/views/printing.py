@@ -1,0 +1,213 @@
+"""A definition as SQL text that `parse_view` reads back to the same definition, headers included.
+
+One clause per line; all conditions stand in WHERE, in the definition's order, so that nothing about
+the definition is lost or rearranged.
+"""
+
+from __future__ import annotations
+
+import re
+
+from viewkeeper.algebra.expressions import TRUE, And, Expression
+from viewkeeper.views.definition import Occurrence, Term, ViewDefinition
+from viewkeeper.views.sql import ColumnName, aggregate_sql, expression_sql, quoted
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+# Words that begin or join clauses: as a bare name they would end the clause before them.
+_RESERVED = frozenset(
+    [
+        "all",
+        "and",
+        "anti",
+        "any",
+        "array",
+        "as",
+        "at",
+        "between",
+        "both",
+        "by",
+        "case",
+        "cast",
+        "cluster",
+        "cross",
+        "current_date",
+        "current_timestamp",
+        "current_user",
+        "date",
+        "day",
+        "days",
+        "desc",
+        "describe",
+        "distinct",
+        "distribute",
+        "div",
+        "else",
+        "end",
+        "escape",
+        "except",
+        "exists",
+        "explain",
+        "extract",
+        "false",
+        "fetch",
+        "filter",
+        "for",
+        "from",
+        "full",
+        "group",
+        "grouping",
+        "having",
+        "hour",
+        "if",
+        "ilike",
+        "in",
+        "inner",
+        "insert",
+        "intersect",
+        "interval",
+        "into",
+        "is",
+        "join",
+        "lateral",
+        "left",
+        "like",
+        "limit",
+        "map",
+        "match",
+        "minus",
+        "minute",
+        "month",
+        "natural",
+        "not",
+        "null",
+        "offset",
+        "on",
+        "or",
+        "order",
+        "outer",
+        "over",
+        "pivot",
+        "qualify",
+        "range",
+        "recursive",
+        "regexp",
+        "right",
+        "rlike",
+        "row",
+        "rows",
+        "second",
+        "select",
+        "semi",
+        "session_user",
+        "set",
+        "show",
+        "some",
+        "sort",
+        "struct",
+        "substring",
+        "substr",
+        "table",
+        "tablesample",
+        "then",
+        "time",
+        "timestamp",
+        "timestamp_ltz",
+        "timestamp_ntz",
+        "to",
+        "trim",
+        "true",
+        "try_cast",
+        "union",
+        "unique",
+        "unnest",
+        "unpivot",
+        "update",
+        "using",
+        "values",
+        "when",
+        "where",
+        "window",
+        "with",
+        "within",
+        "year",
+    ]
+)
+
+
+def view_sql(definition: ViewDefinition) -> str:
+    """The text of the whole view."""
+    lines = [f"-- consistency: {definition.level}"]
+    if definition.protocol is not None:
+        lines.append(f"-- protocol: {definition.protocol}")
+    lines += [f"-- {name}: {value}" for name, value in definition.settings]
+    return "\n".join(lines) + "\n" + "\nUNION ALL\n".join(map(term_sql, definition.terms)) + "\n"
+
+
+def term_sql(term: Term) -> str:
+    """One SELECT."""
+    named = _column_names(term)
+    outputs = ",\n  ".join(
+        f"{expression_sql(o.expression, named)} AS {identifier(o.name)}" for o in term.outputs
+    )
+    lines = [f"SELECT{' DISTINCT' * term.distinct}\n  {outputs}"]
+    lines.append("FROM " + ",\n  ".join(map(_table, term.occurrences)))
+    joined = _joined_names(term)
+    if term.predicates:
+        lines.append("WHERE " + _conditions(term.predicates, joined))
+    if term.grouping is not None:
+        if term.grouping.keys:
+            keys = ", ".join(expression_sql(k.expression, joined) for k in term.grouping.keys)
+            lines.append(f"GROUP BY {keys}")
+        if term.grouping.having != TRUE:
+            having = term.grouping.having
+            parts = having.operands if isinstance(having, And) else (having,)
+            lines.append("HAVING " + _conditions(parts, named))
+    return "\n".join(lines)
+
+
+def identifier(name: str) -> str:
+    """The name as it may stand in the text, in backticks only where it needs them."""
+    if _PLAIN.fullmatch(name) and name.lower() not in _RESERVED:
+        return name
+    return quoted(name)
+
+
+def relation_sql(occurrence: Occurrence) -> str:
+    """The relation's full name, each part quoted where needed."""
+    parts = (occurrence.name.source, *occurrence.name.relation.split("."))
+    return ".".join(map(identifier, parts))
+
+
+def _table(occurrence: Occurrence) -> str:
+    return f"{relation_sql(occurrence)} AS {identifier(occurrence.alias)}"
+
+
+def _conditions(predicates: tuple[Expression, ...], named: ColumnName) -> str:
+    # Parsed conditions are one AND; an OR among them needs its parentheses.
+    texts = [expression_sql(And((p,)), named) for p in predicates]
+    return "\n  AND ".join(texts)
+
+
+def _joined_names(term: Term) -> ColumnName:
+    names = {
+        occurrence.qualified(column): f"{identifier(occurrence.alias)}.{identifier(column)}"
+        for occurrence in term.occurrences
+        for column in occurrence.schema.names
+    }
+    return names.__getitem__
+
+
+def _column_names(term: Term) -> ColumnName:
+    """How the outputs spell what they read: a joined column, or a key or an aggregate written out."""
+    joined = _joined_names(term)
+    if term.grouping is None:
+        return joined
+    names = {k.name: _operand(expression_sql(k.expression, joined)) for k in term.grouping.keys}
+    names |= {a.name: aggregate_sql(a, joined) for a in term.grouping.aggregates}
+    return names.__getitem__
+
+
+def _operand(text: str) -> str:
+    """A key's text so that it holds together inside any expression."""
+    return text if re.fullmatch(r"[\w.`]+", text) else f"({text})"
