@@ -1,0 +1,189 @@
+"""What a row of the ledger says. Pure data, and its form in the ledger's table.
+
+Every entry is whole: it says everything a reader needs to find every view at its state, so any
+entry can be the last one left. Entries of kind ``epoch`` advance the transactions; the others
+(``create``, ``lease``, ``consolidation``, ``vacuum``, ``publish``) keep the state and change how
+it is stored, or by whom.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from viewkeeper.algebra.types import Schema
+from viewkeeper.warehouse.columns import schema_from_json, schema_to_json
+
+# What `json.dumps` takes; a source's position is such a value and means nothing to us.
+Json = Any
+
+LEDGER_SCHEMA = pa.schema(
+    [
+        ("entry", pa.int64()),
+        ("kind", pa.string()),
+        ("epoch", pa.int64()),
+        ("first_txn", pa.int64()),
+        ("last_txn", pa.int64()),
+        ("oldest_txn", pa.int64()),
+        ("token", pa.int64()),
+        ("committed_at", pa.timestamp("us", tz="UTC")),
+        ("positions", pa.string()),
+        ("cut", pa.string()),
+        ("views", pa.string()),
+        ("statistics", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A view as the warehouse keeps it: its columns, its text, and whether other tools get a table."""
+
+    schema: Schema
+    text: str = ""
+    publish: bool = False
+
+    def as_json(self) -> Json:
+        return {
+            "schema": schema_to_json(self.schema),
+            "text": self.text,
+            "publish": self.publish,
+        }
+
+    @classmethod
+    def from_json(cls, value: Json) -> Definition:
+        return cls(schema_from_json(value["schema"]), value["text"], value["publish"])
+
+
+@dataclass(frozen=True)
+class Published:
+    """The version of a view's plain table, and the transaction it shows."""
+
+    version: int
+    txn: int
+
+
+@dataclass(frozen=True)
+class ViewState:
+    """Where a view stands: the version of its table, and what that version can tell.
+
+    The version serves every state from ``base_txn`` on: rows numbered at most ``base_txn`` are the
+    sum of all before, later ones are single changes. An *incarnation* is the time between two
+    replacements of the whole extent (a new schema, a reload); no number is valid across two.
+    """
+
+    version: int
+    incarnation: int
+    since_txn: int
+    base_txn: int
+    base_rows: int
+    base_distinct: bool
+    log_rows: int
+    log_files: int
+    definition_version: int
+    definition: Definition
+    published: Published | None = None
+
+    @property
+    def schema(self) -> Schema:
+        return self.definition.schema
+
+    def as_json(self) -> Json:
+        return self.__dict__ | {
+            "definition": self.definition.as_json(),
+            "published": asdict(self.published) if self.published else None,
+        }
+
+    @classmethod
+    def from_json(cls, value: Json) -> ViewState:
+        published = Published(**value["published"]) if value["published"] else None
+        definition = Definition.from_json(value["definition"])
+        return cls(**(value | {"definition": definition, "published": published}))
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many rows one epoch brought into a view and took out of it; ``rows`` were stored."""
+
+    rows: int = 0
+    inserted: int = 0
+    deleted: int = 0
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row of the ledger. ``first_txn > last_txn`` when it brought no transaction."""
+
+    entry: int
+    kind: str
+    epoch: int
+    first_txn: int
+    last_txn: int
+    oldest_txn: int
+    token: int
+    committed_at: dt.datetime
+    positions: Mapping[str, Json] = field(default_factory=dict)
+    cut: Json = None
+    # JSON text until somebody asks: a ledger may be long, and a reader wants few entries of it.
+    views_json: str = "{}"
+    statistics: Mapping[str, Tally] = field(default_factory=dict)
+
+    @cached_property
+    def views(self) -> dict[str, ViewState]:
+        """Every view's state, by name."""
+        return {n: ViewState.from_json(v) for n, v in json.loads(self.views_json).items()}
+
+    @property
+    def serves_from(self) -> int:
+        """The first transaction number whose state this entry holds, as far as its log goes."""
+        return min(self.first_txn, self.last_txn)
+
+
+def views_to_json(views: Mapping[str, ViewState]) -> str:
+    return _dumps({name: state.as_json() for name, state in views.items()})
+
+
+def to_arrow(entries: list[Entry]) -> pa.Table:
+    """Entries as rows of the ledger's table."""
+    return pa.Table.from_pylist([_row(entry) for entry in entries], schema=LEDGER_SCHEMA)
+
+
+def from_arrow(table: pa.Table) -> tuple[Entry, ...]:
+    """Entries in order of their numbers."""
+    return tuple(_entry(row) for row in table.sort_by("entry").to_pylist())
+
+
+def _row(entry: Entry) -> dict[str, object]:
+    tallies = {view: asdict(tally) for view, tally in entry.statistics.items()}
+    return {name: getattr(entry, name) for name in _PLAIN} | {
+        "positions": _dumps(dict(entry.positions)),
+        "cut": _dumps(entry.cut),
+        "views": entry.views_json,
+        "statistics": _dumps(tallies),
+    }
+
+
+def _entry(row: dict[str, Any]) -> Entry:
+    tallies = json.loads(row["statistics"])
+    return Entry(
+        **{name: row[name] for name in _PLAIN},
+        positions=json.loads(row["positions"]),
+        cut=json.loads(row["cut"]),
+        views_json=row["views"],
+        statistics={view: Tally(**tally) for view, tally in tallies.items()},
+    )
+
+
+_PLAIN = (
+    "entry", "kind", "epoch", "first_txn", "last_txn", "oldest_txn", "token", "committed_at",
+)  # fmt: skip
+
+
+def _dumps(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)

@@ -1,0 +1,171 @@
+"""The ledger: the Delta table ``_epochs``, whose last row is the only truth about the warehouse.
+
+A row is appended exactly on top of the ledger that the writer has read, so two writers can never
+both append the same number: the ledger itself is the fence. Its small files are merged as it grows,
+in the same commits that append rows, so that reading it stays cheap.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from viewkeeper.errors import UsageError, WarehouseError, invariant
+from viewkeeper.warehouse.entries import LEDGER_SCHEMA, Entry, from_arrow, to_arrow
+from viewkeeper.warehouse.storage import Storage, storage_errors
+from viewkeeper.warehouse.tables import Addition, Conflict, Table
+
+FOLDER = "_epochs"
+MERGED_FILES = 32
+
+
+@dataclass(frozen=True)
+class LedgerFile:
+    """One file of the ledger and the numbers of the entries in it."""
+
+    path: str
+    rows: int
+    last_entry: int
+
+
+class Ledger:
+    """The ledger at one version. A reader opens a new one for every look; a writer keeps his."""
+
+    def __init__(self, storage: Storage, table: Table) -> None:
+        self._storage = storage
+        self._table = table
+        self._files = _files_of(table)
+
+    @classmethod
+    def create(cls, storage: Storage, first: Entry) -> Ledger:
+        """A new ledger with its first entry. Raises UsageError when there is one already."""
+        try:
+            ledger = cls(storage, Table.create(storage, FOLDER, LEDGER_SCHEMA))
+            ledger.append(first)
+        except Conflict:
+            raise UsageError(
+                "warehouse-exists",
+                f"there is already a warehouse in {storage.root}",
+                hint="open it, or choose another place",
+            ) from None
+        return ledger
+
+    @classmethod
+    def open(cls, storage: Storage) -> Ledger:
+        """The ledger as it is now. Raises UsageError when there is none."""
+        table = Table.open(storage, FOLDER)
+        if table is None or not (ledger := cls(storage, table))._files:
+            raise UsageError(
+                "no-warehouse",
+                f"there is no warehouse in {storage.root}",
+                hint="viewkeeper init makes one; or correct the warehouse's path",
+            )
+        return ledger
+
+    @classmethod
+    def exists(cls, storage: Storage) -> bool:
+        """Whether a ledger with at least one entry is there."""
+        table = Table.open(storage, FOLDER)
+        return table is not None and bool(_files_of(table))
+
+    def latest(self) -> Entry:
+        """The last entry; reads one file."""
+        return self._read(self._files[-1:])[-1]
+
+    def entries(self) -> tuple[Entry, ...]:
+        """All entries that are kept, in order."""
+        entries = self._read(self._files)
+        numbers = [entry.entry for entry in entries]
+        if numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+            raise WarehouseError(
+                "ledger-damaged",
+                f"the ledger in {self._storage.root} has gaps or doubled entries",
+                detail=f"its entries are numbered {numbers[0]} to {numbers[-1]}, {len(numbers)} rows",
+            )
+        return entries
+
+    def append(self, entry: Entry) -> None:
+        """Add one entry on top of this ledger. Raises `Conflict` when it is no longer the newest.
+
+        After any other error the caller can't know whether the entry got in: read the ledger again.
+        """
+        merged = self._files[len(self._files) - merged_tail([f.rows for f in self._files]) :]
+        self._replace(merged, [*self._read(merged), entry])
+
+    def rewrite(self, entries: Sequence[Entry]) -> None:
+        """Keep exactly these entries, in one file, in one commit. Raises `Conflict`."""
+        self._replace(self._files, entries)
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """The data files that this version names, as paths of the file system."""
+        return frozenset(self._storage.path(FOLDER, file.path) for file in self._files)
+
+    @property
+    def version(self) -> int:
+        return self._table.version
+
+    def _replace(self, old: Sequence[LedgerFile], entries: Sequence[Entry]) -> None:
+        name = f"entries-{uuid.uuid4().hex}.parquet"
+        path = self._storage.path(FOLDER, name)
+        with storage_errors(f"write {self._storage.uri(FOLDER, name)}"):
+            try:
+                pq.write_table(to_arrow(list(entries)), path, filesystem=self._storage.filesystem)
+            except OSError:
+                self._storage.remove_file(path)
+                raise
+            size = self._storage.filesystem.get_file_info(path).size
+        self._storage.sync(path)
+        statistics = json.dumps(
+            {
+                "numRecords": len(entries),
+                "minValues": {"entry": entries[0].entry},
+                "maxValues": {"entry": entries[-1].entry},
+            }
+        )
+        addition = Addition(name, size, statistics)
+        self._table.commit(LEDGER_SCHEMA, [addition], [file.path for file in old])
+        kept = [file for file in self._files if file not in old]
+        self._files = [*kept, LedgerFile(name, len(entries), entries[-1].entry)]
+
+    def _read(self, files: Sequence[LedgerFile]) -> tuple[Entry, ...]:
+        if not files:
+            return ()
+        with storage_errors(f"read the ledger in {self._storage.root}"):
+            tables = [
+                pq.ParquetFile(
+                    self._storage.path(FOLDER, file.path), filesystem=self._storage.filesystem
+                ).read()
+                for file in files
+            ]
+        return from_arrow(pa.concat_tables(tables))
+
+
+def merged_tail(rows: Sequence[int]) -> int:
+    """How many of the last files to merge with a new one-row file, given all files' row counts.
+
+    Like carrying in a number of base 32: a row is rewritten once per digit, so appending n entries
+    writes n · log₃₂ n rows, and at most 31 files per digit are ever there.
+    """
+    merged, limit = 0, 1
+    while True:
+        rest = len(rows) - merged
+        same = 0
+        while same < rest and rows[rest - 1 - same] <= limit:
+            same += 1
+        if same < MERGED_FILES - 1:
+            return merged
+        merged, limit = merged + same, limit * MERGED_FILES
+
+
+def _files_of(table: Table) -> list[LedgerFile]:
+    rows = table.arrow_actions().to_pylist()
+    files = [LedgerFile(row["path"], row["num_records"], row["max.entry"]) for row in rows]
+    files.sort(key=lambda file: file.last_entry)
+    invariant(len({f.last_entry for f in files}) == len(files), "two ledger files end alike")
+    return files

@@ -1,0 +1,117 @@
+"""A view as a plain Delta table for other tools: its rows and nothing else, always consolidated.
+
+Written anew as a whole, so it costs what the view's size costs: an option per view, done in the
+background. Each version shows one state; the ledger says which. Several published tables at their
+latest versions need not show the same state.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+
+import pyarrow.parquet as pq
+
+from viewkeeper.warehouse.columns import plain_arrow_schema
+from viewkeeper.warehouse.commits import quiet_entry
+from viewkeeper.warehouse.datafiles import COMPRESSION, spark_error
+from viewkeeper.warehouse.dataframes import extent_frame
+from viewkeeper.warehouse.entries import Published
+from viewkeeper.warehouse.faults import failpoint
+from viewkeeper.warehouse.reading import ReadPlan, extent, extent_plan, repeated
+from viewkeeper.warehouse.recovery import repair_torn_log
+from viewkeeper.warehouse.storage import storage_errors
+from viewkeeper.warehouse.tables import Addition, Conflict, Table
+from viewkeeper.warehouse.writer import Writer
+
+PUBLISHED = "published"
+# As for folding: Spark where one process would need much memory.
+ARROW_ROWS_MAX = 1_000_000
+
+
+def published_folder(view: str) -> str:
+    """Where a view's plain table lies in the warehouse."""
+    return f"{PUBLISHED}/{view}"
+
+
+def publish(writer: Writer) -> tuple[str, ...]:
+    """Bring the plain tables of all views that ask for one to the newest state; their names."""
+    with writer.maintenance_lock:
+        latest = writer.latest
+        due = {
+            view: state
+            for view, state in sorted(latest.views.items())
+            if state.definition.publish
+            and (state.published is None or state.published.txn < latest.last_txn)
+        }
+        versions = {}
+        for view, state in due.items():
+            plan = extent_plan(writer.storage, view, state, latest.last_txn)
+            versions[view] = _publish(writer, plan)
+        if not due:
+            return ()
+        with writer.lock:
+            now = writer.latest
+            views = dict(now.views)
+            for view, version in versions.items():
+                if view in views:
+                    shown = Published(version, latest.last_txn)
+                    views[view] = replace(views[view], published=shown)
+            writer.append(quiet_entry(now, "publish", writer.clock(), views))
+        return tuple(versions)
+
+
+def _publish(writer: Writer, plan: ReadPlan) -> int:
+    """The rows of the plan as a new version of the plain table; its number."""
+    storage = writer.storage
+    folder = published_folder(plan.view)
+    schema = plain_arrow_schema(plan.schema)
+    repair_torn_log(storage, folder)
+    try:
+        table = Table.open(storage, folder) or Table.create(storage, folder, schema)
+        additions = _plain_files(writer, plan, folder)
+        version = table.commit(schema, additions, replace=True)
+    except Conflict:
+        raise writer.disturbed(plan.view) from None
+    with storage_errors("publish"):
+        failpoint("publish-after-table")
+    return version
+
+
+def _plain_files(writer: Writer, plan: ReadPlan, folder: str) -> list[Addition]:
+    storage = writer.storage
+    name = f"rows-{uuid.uuid4().hex}"
+    if writer.spark is not None and plan.base_rows + plan.log_rows > ARROW_ROWS_MAX:
+        frame = extent_frame(writer.spark, storage, plan, with_count=False)
+        options = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
+        try:
+            frame.write.options(**options, compression=COMPRESSION).parquet(
+                storage.spark_uri(folder, name)
+            )
+        except Exception as error:
+            storage.remove_tree(folder, name)
+            raise spark_error(f"publish {plan.view}", error) from error
+    else:
+        storage.make_folder(folder, name)
+        path = storage.path(folder, name, "part-0.parquet")
+        with storage_errors(f"publish {plan.view}"):
+            pq.write_table(
+                repeated(extent(storage, plan)),
+                path,
+                filesystem=storage.filesystem,
+                compression=COMPRESSION,
+            )
+    return _additions(writer, folder, name)
+
+
+def _additions(writer: Writer, folder: str, name: str) -> list[Addition]:
+    storage = writer.storage
+    found = [i for i in storage.list_files(folder, name) if i.path.endswith(".parquet")]
+    storage.sync(*(info.path for info in found))
+    additions = []
+    for info in found:
+        with storage_errors(f"read {info.path}"):
+            rows = pq.ParquetFile(info.path, filesystem=storage.filesystem).metadata.num_rows
+        statistics = f'{{"numRecords": {rows}}}'
+        additions.append(Addition(f"{name}/{info.base_name}", info.size, statistics))
+    return additions

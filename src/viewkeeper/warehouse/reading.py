@@ -1,0 +1,138 @@
+"""Reading a view at a state: which files, and their sum without Spark.
+
+A `ReadPlan` is data. What Arrow makes of it here, Spark makes of it in `dataframes`; tests hold the
+two against each other and against a replay in plain Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from viewkeeper.algebra.types import Schema
+from viewkeeper.warehouse.columns import COUNT, TXN, stored_arrow_schema
+from viewkeeper.warehouse.datafiles import DataFile, check_file_schema
+from viewkeeper.warehouse.entries import ViewState
+from viewkeeper.warehouse.states import Segment
+from viewkeeper.warehouse.storage import Storage, storage_errors
+from viewkeeper.warehouse.tables import Table
+
+VIEWS = "views"
+
+
+def view_folder(view: str) -> str:
+    """Where a view's table lies in the warehouse."""
+    return f"{VIEWS}/{view}"
+
+
+@dataclass(frozen=True)
+class ReadPlan:
+    """The files whose rows numbered ``after`` < n ≤ ``upto`` are wanted, base and log apart."""
+
+    view: str
+    schema: Schema
+    base: tuple[DataFile, ...]
+    log: tuple[DataFile, ...]
+    base_distinct: bool
+    after: int
+    upto: int
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        return self.base + self.log
+
+    @property
+    def base_rows(self) -> int:
+        return sum(file.rows for file in self.base)
+
+    @property
+    def log_rows(self) -> int:
+        return sum(file.rows for file in self.log)
+
+    @property
+    def is_summed(self) -> bool:
+        """Whether every row stands there once, with its final count."""
+        return not self.log and self.base_distinct
+
+
+BEFORE_ALL = -1
+
+
+def extent_plan(storage: Storage, view: str, state: ViewState, txn: int) -> ReadPlan:
+    """How to read the view's extent at ``txn`` from a state that serves it."""
+    files = [file for file in _files(storage, view, state) if file.min_txn <= txn]
+    base = tuple(file for file in files if file.max_txn <= state.base_txn)
+    log = tuple(file for file in files if file.max_txn > state.base_txn)
+    return ReadPlan(view, state.schema, base, log, state.base_distinct, BEFORE_ALL, txn)
+
+
+def segment_plan(storage: Storage, view: str, segment: Segment) -> ReadPlan:
+    """How to read one segment of the view's change feed."""
+    files = _files(storage, view, segment.state)
+    log = tuple(f for f in files if f.max_txn > segment.after and f.min_txn <= segment.upto)
+    return ReadPlan(view, segment.state.schema, (), log, False, segment.after, segment.upto)
+
+
+def _files(storage: Storage, view: str, state: ViewState) -> tuple[DataFile, ...]:
+    return Table.at(storage, view_folder(view), state.version).files()
+
+
+def stored_rows(storage: Storage, plan: ReadPlan) -> pa.Table:
+    """The plan's rows as they are stored."""
+    tables = [_file_rows(storage, plan, file) for file in plan.files]
+    if not tables:
+        return stored_arrow_schema(plan.schema).empty_table()
+    return pa.concat_tables(tables)
+
+
+def _file_rows(storage: Storage, plan: ReadPlan, file: DataFile) -> pa.Table:
+    path = storage.path(view_folder(plan.view), file.path)
+    with storage_errors(f"read {path}"):
+        reader = pq.ParquetFile(path, filesystem=storage.filesystem)
+        check_file_schema(path, reader.schema_arrow, plan.schema)
+        table = reader.read()
+    # Spark leaves its own words in a file's metadata; tables must agree to be put together.
+    table = table.cast(stored_arrow_schema(plan.schema))
+    if file.min_txn > plan.after and file.max_txn <= plan.upto:
+        return table
+    wanted = pc.and_(pc.greater(table[TXN], plan.after), pc.less_equal(table[TXN], plan.upto))
+    return table.filter(wanted)
+
+
+def summed(rows: pa.Table, schema: Schema) -> pa.Table:
+    """One row per distinct row, with the sum of its counts; sums of zero vanish here."""
+    names = list(schema.names)
+    # Columns are grouped under their positions: Arrow takes a dot in a name for a path.
+    plain = rows.select([*names, COUNT]).rename_columns([*map(str, range(len(names))), COUNT])
+    grouped = plain.group_by([str(n) for n in range(len(names))]).aggregate([(COUNT, "sum")])
+    grouped = grouped.rename_columns([*names, COUNT])
+    return grouped.filter(pc.not_equal(grouped[COUNT], 0))
+
+
+def extent(storage: Storage, plan: ReadPlan) -> pa.Table:
+    """The view's rows with their positive counts in ``_count``, one per distinct row."""
+    rows = stored_rows(storage, plan)
+    total = rows.drop_columns([TXN]) if plan.is_summed else summed(rows, plan.schema)
+    return total.filter(pc.greater(total[COUNT], 0))
+
+
+def repeated(counted: pa.Table) -> pa.Table:
+    """Rows as often as their counts say, without the counts."""
+    counts = counted[COUNT].to_numpy()
+    plain = counted.drop_columns([COUNT])
+    if (counts == 1).all():
+        return plain
+    return plain.take(pa.array(np.repeat(np.arange(len(counts)), counts)))
+
+
+def feed(storage: Storage, schema: Schema, plans: Sequence[ReadPlan]) -> pa.Table:
+    """The change rows of several segments, in order of their transactions."""
+    tables = [stored_rows(storage, plan) for plan in plans]
+    if not tables:
+        return stored_arrow_schema(schema).empty_table()
+    return pa.concat_tables(tables).sort_by(TXN)

@@ -1,0 +1,124 @@
+"""Deleting what no promised state needs: data files, old commits of the Delta logs, ledger rows.
+
+First the ledger says that the old states are gone, then they go. A process that dies in between
+leaves garbage for the next vacuum and nothing else. A file that any protected version names is
+never touched; neither is a commit that leads to one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from pyarrow.fs import FileInfo
+
+from viewkeeper.warehouse.commits import quiet_entry
+from viewkeeper.warehouse.faults import failpoint
+from viewkeeper.warehouse.ledger import FOLDER
+from viewkeeper.warehouse.publishing import PUBLISHED, published_folder
+from viewkeeper.warehouse.reading import VIEWS, view_folder
+from viewkeeper.warehouse.retention import Retention, VacuumPlan, vacuum_plan
+from viewkeeper.warehouse.storage import Storage, storage_errors
+from viewkeeper.warehouse.tables import Table
+from viewkeeper.warehouse.writer import Writer
+
+_LOG = "_delta_log/"
+
+
+@dataclass(frozen=True)
+class VacuumReport:
+    """What was deleted, and the oldest state that can still be read."""
+
+    oldest_txn: int
+    files: int
+    size: int
+
+
+def vacuum(writer: Writer, retention: Retention) -> VacuumReport:
+    """Drop the states that retention no longer promises, and everything only they needed."""
+    with writer.maintenance_lock, writer.lock:
+        now = writer.clock()
+        latest = writer.latest
+        entries = writer.entries()
+        plan = vacuum_plan(entries, retention, now)
+        if plan.kept != entries or plan.oldest_txn != latest.oldest_txn:
+            entry = replace(quiet_entry(latest, "vacuum", now), oldest_txn=plan.oldest_txn)
+            writer.append(entry, plan.kept)
+        with storage_errors("vacuum"):
+            failpoint("vacuum-after-ledger")
+        # Only this lock's holder writes data files (a consolidation would hold the other lock), so
+        # what is unknown now was left behind by somebody who is gone.
+        doomed = _doomed(writer, plan, now.timestamp() - retention.grace_seconds)
+    return _deleted(writer.storage, doomed, plan.oldest_txn)
+
+
+def _deleted(storage: Storage, doomed: list[FileInfo], oldest_txn: int) -> VacuumReport:
+    for info in doomed:
+        storage.remove_file(info.path)
+        with storage_errors("vacuum"):
+            failpoint("vacuum-after-file")
+    return VacuumReport(oldest_txn, len(doomed), sum(info.size for info in doomed))
+
+
+def _doomed(writer: Writer, plan: VacuumPlan, grace_until: float) -> list[FileInfo]:
+    storage = writer.storage
+    doomed = _ledger_garbage(writer, grace_until)
+    for view in _folders(storage, VIEWS):
+        doomed += _table_garbage(storage, view_folder(view), plan.protected.get(view, ()))
+    for view in _folders(storage, PUBLISHED):
+        folder = published_folder(view)
+        named = plan.protected_published.get(view, ())
+        # Other tools read the latest version, whether or not the ledger got to hear of it.
+        latest = Table.open(storage, folder) if named else None
+        versions = {*named, latest.version} if latest is not None else named
+        doomed += _table_garbage(storage, folder, tuple(sorted(versions)))
+    return doomed
+
+
+def _folders(storage: Storage, parent: str) -> list[str]:
+    root = storage.path(parent) + "/"
+    names = {i.path.removeprefix(root).split("/")[0] for i in storage.list_files(parent)}
+    return sorted(names)
+
+
+def _table_garbage(storage: Storage, folder: str, versions: tuple[int, ...]) -> list[FileInfo]:
+    """Files of one table that none of the versions needs; all of them when there are none."""
+    found = storage.list_files(folder)
+    if not versions:
+        # The log last: until then the table can still be opened and vacuumed again.
+        return sorted(found, key=lambda info: _LOG in info.path)
+    root = storage.path(folder) + "/"
+    needed: set[str] = set()
+    for version in versions:
+        table = Table.at(storage, folder, version)
+        needed.update(table.arrow_actions()["path"].to_pylist())
+    data = [
+        info
+        for info in found
+        if _LOG not in info.path and info.path.removeprefix(root) not in needed
+    ]
+    return data + old_commits([i for i in found if _LOG in i.path], versions[0])
+
+
+def _ledger_garbage(writer: Writer, grace_until: float) -> list[FileInfo]:
+    """Ledger files merged away, once no reader can be about to open them, and old commits.
+
+    The ledger is read at its newest version only.
+    """
+    named = writer.ledger.paths
+    found = writer.storage.list_files(FOLDER)
+    data = [i for i in found if _LOG not in i.path and i.path not in named]
+    old = old_commits([i for i in found if _LOG in i.path], writer.ledger.version)
+    return [i for i in data + old if i.mtime.timestamp() < grace_until]
+
+
+def old_commits(log: Iterable[FileInfo], oldest_version: int) -> list[FileInfo]:
+    """Commits and checkpoints not needed to open ``oldest_version`` or any later one.
+
+    A version is opened from the last checkpoint before it; without one nothing can go.
+    """
+    numbered = [(int(i.base_name[:20]), i) for i in log if i.base_name[:20].isdigit()]
+    checkpoints = [n for n, i in numbered if ".checkpoint" in i.base_name and n <= oldest_version]
+    if not checkpoints:
+        return []
+    return [info for number, info in numbered if number < max(checkpoints)]

@@ -1,0 +1,308 @@
+"""The one writer of a warehouse: commits epochs, and keeps the storage in shape.
+
+The order that makes a commit atomic: data files, then the views' tables, then the ledger's row.
+Until the row is there nothing happened; once it is there everything did. A process that dies in
+between leaves files and table versions that nobody names, and the next writer puts them right.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import pyarrow as pa
+
+from viewkeeper.errors import ViewkeeperError, WarehouseError, invariant
+from viewkeeper.warehouse import lease
+from viewkeeper.warehouse.columns import TXN, stored_arrow_schema
+from viewkeeper.warehouse.commits import (
+    EpochCommit,
+    Extent,
+    check,
+    check_written,
+    epoch_entry,
+    quiet_entry,
+    schema_owner,
+)
+from viewkeeper.warehouse.datafiles import Written, stored_form, write_arrow, write_spark
+from viewkeeper.warehouse.dataframes import stored_frame
+from viewkeeper.warehouse.entries import Entry
+from viewkeeper.warehouse.faults import failpoint
+from viewkeeper.warehouse.ledger import FOLDER, Ledger
+from viewkeeper.warehouse.reading import view_folder
+from viewkeeper.warehouse.recovery import recovered_tables, repair_torn_log
+from viewkeeper.warehouse.storage import Storage, storage_errors
+from viewkeeper.warehouse.tables import Addition, Conflict, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Clock = Callable[[], dt.datetime]
+
+
+def system_clock() -> dt.datetime:
+    return dt.datetime.now(dt.UTC)
+
+
+class Writer:
+    """Holds the lease from construction to `close`. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        *,
+        spark: SparkSession | None = None,
+        clock: Clock = system_clock,
+        lease_seconds: float = lease.TTL_SECONDS,
+    ) -> None:
+        """Take the lease and recover. Raises WarehouseError when another writer holds it."""
+        self.storage = storage
+        self.spark = spark
+        self.clock = clock
+        # Guards everything below, and the order of ledger entries.
+        self.lock = threading.RLock()
+        # Held through a whole consolidation or vacuum: those two must not overlap.
+        self.maintenance_lock = threading.RLock()
+        lease.check_free(storage, clock())
+        repair_torn_log(storage, FOLDER)
+        self._ledger = Ledger.open(storage)
+        self._latest = self._ledger.latest()
+        self._token = self._claim()
+        self._heartbeat = lease.Heartbeat(storage, self._token, clock, lease_seconds)
+        self._tables: dict[str, Table] = {}
+        # Whether tables may be ahead of the ledger, or the ledger ahead of what we believe.
+        self._is_unsettled = True
+        try:
+            self._settle()
+        except BaseException:
+            self._heartbeat.close()
+            raise
+
+    def _claim(self) -> int:
+        """Become the only one who can append: everybody else's ledger is out of date from here."""
+        claim = quiet_entry(self._latest, "lease", self.clock())
+        claim = replace(claim, token=self._latest.token + 1)
+        try:
+            self._ledger.append(claim)
+        except Conflict:
+            raise WarehouseError(
+                "warehouse-held",
+                f"another writer took the warehouse in {self.storage.root} a moment ago",
+                hint="stop it, or leave it to its work",
+            ) from None
+        self._latest = claim
+        failpoint("after-claim")
+        return claim.token
+
+    @property
+    def latest(self) -> Entry:
+        """The newest committed entry: where to resume from after any error."""
+        with self.lock:
+            self._settle()
+            return self._latest
+
+    @property
+    def token(self) -> int:
+        return self._token
+
+    # -- committing -------------------------------------------------------------------------------
+
+    def commit(self, epoch: EpochCommit) -> Entry:
+        """Make an epoch visible, wholly or not at all; when this returns it is durable.
+
+        After a WarehouseError look at `latest`: it says whether the epoch got in.
+        """
+        with self.lock:
+            self._settle()
+            check(epoch, self._latest)
+            written: dict[str, Written] = {}
+            try:
+                with storage_errors("write the epoch's files"):
+                    for view in sorted(epoch.views):
+                        if view not in self._latest.views:
+                            self._clear_place(view)
+                        written[view] = self._write(epoch, view)
+                        check_written(epoch, view, written[view])
+                    failpoint("after-files")
+                versions = self._commit_tables(epoch, written)
+            except BaseException:
+                self._is_unsettled = True
+                self.forget(written)
+                raise
+            entry = epoch_entry(epoch, self._latest, written, versions, self.clock())
+            return self.append(entry)
+
+    def _write(self, epoch: EpochCommit, view: str) -> Written:
+        """The view's rows as files: Arrow tables directly, DataFrames by Spark."""
+        change = epoch.views[view]
+        schema = schema_owner(epoch, view, self._latest).schema
+        folder = view_folder(view)
+        whole = isinstance(change, Extent)
+        purpose = "base" if whole else "changes"
+        if isinstance(change.rows, pa.Table):
+            rows = change.rows
+            if whole:
+                number = pa.array([epoch.last_txn] * rows.num_rows, pa.int64())
+                rows = rows.append_column(TXN, number)
+            self.storage.make_folder(folder)
+            return write_arrow(self.storage, folder, stored_form(view, rows, schema), purpose)
+        frame = stored_frame(view, change.rows, schema, epoch.last_txn if whole else None)
+        return write_spark(self.storage, folder, frame, schema, purpose)
+
+    def _commit_tables(self, epoch: EpochCommit, written: Mapping[str, Written]) -> dict[str, int]:
+        """A new version of every table that changes, and its number."""
+        versions = {}
+        for view, files in written.items():
+            schema = stored_arrow_schema(schema_owner(epoch, view, self._latest).schema)
+            additions = [Addition.of(file) for file in files.files]
+            whole = isinstance(epoch.views[view], Extent)
+            if not whole and not additions:
+                continue
+            try:
+                table = self._table(view, schema, may_create=whole)
+                versions[view] = table.commit(schema, additions, replace=whole)
+            except Conflict:
+                # Only a writer that lost the lease can have been here, and it will find out.
+                raise self.disturbed(view) from None
+            with storage_errors("commit the epoch"):
+                failpoint("after-table")
+        return versions
+
+    def _table(self, view: str, schema: pa.Schema, *, may_create: bool) -> Table:
+        table = self._tables.get(view)
+        if table is None:
+            invariant(may_create, f"view {view} has no table")
+            table = Table.create(self.storage, view_folder(view), schema)
+            self._tables[view] = table
+        return table
+
+    def _clear_place(self, view: str) -> None:
+        """Make room for a new view: something of its name may be left, whole or in pieces."""
+        folder = view_folder(view)
+        if any(view in entry.views for entry in self._ledger.entries()):
+            # Dropped, and still readable at older states: the table goes on.
+            repair_torn_log(self.storage, folder)
+            left = Table.open(self.storage, folder)
+            if left is not None:
+                self._tables[view] = left
+        else:
+            self.storage.remove_tree(folder)
+
+    def disturbed(self, view: str) -> WarehouseError:
+        """The error for a table that moved under our hands."""
+        return WarehouseError(
+            "table-disturbed",
+            f"somebody else wrote to the table of view {view}",
+            detail="the epoch was not committed; its place in the table will be put right",
+            hint="commit it again; make sure that nothing else writes to the warehouse",
+        )
+
+    def forget(self, written: Mapping[str, Written]) -> None:
+        """Delete files that no ledger entry will ever name; what can't be deleted, vacuum finds."""
+        for view, files in written.items():
+            for file in files.files:
+                try:
+                    self.storage.remove_file(self.storage.path(view_folder(view), file.path))
+                except ViewkeeperError:
+                    return
+
+    # -- the ledger -------------------------------------------------------------------------------
+
+    def append(self, entry: Entry, kept: tuple[Entry, ...] | None = None) -> Entry:
+        """Add the entry to the ledger: the one moment at which anything changes for anybody.
+
+        With ``kept`` the ledger is cut down to these entries in the same commit. For the writer's
+        own parts (commits, consolidation, vacuum), which hold `lock`.
+        """
+        try:
+            with storage_errors("write the ledger"):
+                failpoint("before-ledger")
+                if kept is None:
+                    self._ledger.append(entry)
+                else:
+                    self._ledger.rewrite([*kept, entry])
+        except (Conflict, WarehouseError) as error:
+            self._is_unsettled = True
+            # The row may have got in before the error: the ledger knows.
+            self._settle()
+            if not _is_same(self._latest, entry):
+                raise self._not_appended(error) from error
+        self._latest = entry
+        with storage_errors("write the ledger"):
+            failpoint("after-ledger")
+        return entry
+
+    def _not_appended(self, error: Exception) -> WarehouseError:
+        if isinstance(error, WarehouseError):
+            return error
+        return WarehouseError(
+            "ledger-disturbed",
+            f"could not append to the ledger in {self.storage.root}",
+            detail=str(error),
+            hint="try again",
+        )
+
+    def _settle(self) -> None:
+        """After an error: read the ledger again and make the tables what it says."""
+        if not self._is_unsettled:
+            return
+        self._ledger = Ledger.open(self.storage)
+        latest = self._ledger.latest()
+        if latest.token != self._token:
+            raise WarehouseError(
+                "lease-lost",
+                f"another writer has taken over the warehouse in {self.storage.root}",
+                detail=f"our token is {self._token}, the newest is {latest.token}",
+                hint="stop this process; what it committed before is safe",
+            )
+        self._latest = latest
+        self._tables = recovered_tables(self.storage, latest)
+        self._is_unsettled = False
+
+    def unsettle(self) -> None:
+        """Something failed half-way: look again before the next commit."""
+        self._is_unsettled = True
+
+    def entries(self) -> tuple[Entry, ...]:
+        """All entries kept by the ledger."""
+        with self.lock:
+            self._settle()
+            return self._ledger.entries()
+
+    def table(self, view: str) -> Table:
+        """The view's table at its latest version; to be used while holding `lock`."""
+        return self._tables[view]
+
+    @property
+    def ledger(self) -> Ledger:
+        return self._ledger
+
+    # -- the end ----------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Give the lease back. Idempotent."""
+        self._heartbeat.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _is_same(found: Entry, meant: Entry) -> bool:
+    """Whether the ledger's entry is the one we tried to append (JSON may spell its values anew)."""
+    return (found.entry, found.token, found.committed_at) == (
+        meant.entry,
+        meant.token,
+        meant.committed_at,
+    )
