@@ -1,0 +1,120 @@
+"""The command line: for people text, for programs ``--json``.
+
+One duty: to turn words into calls and results into output. It must not know protocol internals. Exit
+codes everywhere: 0 good, 1 a check failed, 2 usage, 3 undecided, 130 interrupted.
+
+Commands import what they do only when they run, so that ``--help`` is there at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from viewkeeper import __version__
+from viewkeeper.cli import lab
+from viewkeeper.cli.output import (
+    FAILED,
+    GOOD,
+    INTERRUPTED,
+    exit_code_of,
+    help_if_alone,
+    unexpected,
+    write_error,
+    write_line,
+    write_traceback,
+)
+from viewkeeper.errors import UsageError, ViewkeeperError
+
+app = typer.Typer(
+    name="viewkeeper",
+    help="Materialized views over several autonomous databases: always right, soon fresh.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        write_line(f"viewkeeper {__version__}")
+        raise typer.Exit(GOOD)
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Show tracebacks (may stand anywhere).")
+    ] = False,
+) -> None:
+    help_if_alone(context)
+
+
+lab.register(app)
+
+
+def main() -> NoReturn:
+    """The console script."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code; every error is told, none gets out."""
+    as_json, verbose = _flag(arguments, "--json"), _flag(arguments, "--verbose")
+    try:
+        code = _invoked(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read our output has seen enough (`| head`). Python would complain again when it
+        # flushes at its end: give it somewhere to flush to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except ViewkeeperError as error:
+        if verbose:
+            write_traceback()
+        write_error(error, as_json=as_json)
+        return exit_code_of(error)
+    except Exception as error:
+        if verbose:
+            write_traceback()
+        write_error(unexpected(error), as_json=as_json)
+        return FAILED
+    if code == INTERRUPTED:
+        write_line("Interrupted.", stderr=True)
+    return code
+
+
+def _invoked(arguments: Sequence[str]) -> int:
+    words = [word for word in arguments if word != "--verbose"]
+    try:
+        # Not standalone: exit codes come back as values, and Ctrl-C as 130.
+        code: Any = app(args=words, prog_name="viewkeeper", standalone_mode=False)
+    except typer.TyperException as error:
+        raise _usage_error(error) from None
+    except SystemExit as stopped:
+        code = stopped.code
+    return code if isinstance(code, int) else GOOD
+
+
+def _usage_error(error: typer.TyperException) -> UsageError:
+    """What the parser of the command line has to say, in the form of all our errors."""
+    told = getattr(error, "format_message", None)
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "viewkeeper"
+    message = (told() if told is not None else str(error)).rstrip(".")
+    return UsageError("command-line", message, hint=f"see `{command} --help`")
+
+
+def _flag(arguments: Sequence[str], flag: str) -> bool:
+    """Whether a flag is among the words, also when they can't be parsed."""
+    return flag in arguments

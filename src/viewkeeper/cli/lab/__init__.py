@@ -1,0 +1,88 @@
+"""``viewkeeper lab``: protocols in a simulated world, judged by the checker.
+
+Declared here, done in the sibling modules, which are imported when a command runs.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from viewkeeper.cli.output import Json, help_if_alone
+
+app = typer.Typer(
+    name="lab",
+    help="Try protocols in a simulated world: delays, reorderings, concurrent updates, a checker.",
+)
+
+
+@app.callback(invoke_without_command=True)
+def lab(context: typer.Context) -> None:
+    help_if_alone(context)
+
+
+def register(parent: typer.Typer) -> None:
+    """Add the commands of the lab."""
+    parent.add_typer(app)
+
+
+ProtocolName = Annotated[
+    str, typer.Option("--protocol", "-p", help="Which protocol (see `lab protocols`).")
+]
+Sources = Annotated[
+    int, typer.Option(min=1, max=12, help="How many sources; for eca: relations of its one source.")
+]
+Transactions = Annotated[
+    int, typer.Option(min=0, max=10_000, help="How many transactions the sources commit in all.")
+]
+Seed = Annotated[int, typer.Option(min=0, help="Determines everything that happens.")]
+ShapeName = Annotated[
+    Literal["chain", "star", "any"],
+    typer.Option(help="The view's joins; any: cycles, self-joins, several relations, UNION ALL."),
+]
+Inversions = Annotated[
+    bool,
+    typer.Option("--inversions", help="Queries see commits late and out of order, as PostgreSQL."),
+]
+NoFifo = Annotated[bool, typer.Option("--no-fifo", help="Messages overtake each other.")]
+Search = Annotated[
+    bool, typer.Option("--search", help="Judge without the cuts that the protocol claims.")
+]
+Beyond = Annotated[
+    bool,
+    typer.Option("--beyond-assumptions", help="Run it on a network that it does not promise for."),
+]
+
+
+@app.command("run")
+def run_command(
+    protocol: ProtocolName,
+    sources: Sources = 3,
+    transactions: Transactions = 10,
+    seed: Seed = 1,
+    shape: ShapeName = "chain",
+    inversions: Inversions = False,
+    no_fifo: NoFifo = False,
+    search: Search = False,
+    beyond_assumptions: Beyond = False,
+    transcript: Annotated[
+        bool, typer.Option("--transcript", help="Show everything that happened.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Run one seed, and tell which level of consistency the run reached."""
+    from viewkeeper.cli.lab import running
+    from viewkeeper.cli.lab.trial import trial
+
+    chosen = trial(
+        protocol,
+        sources=sources,
+        transactions=transactions,
+        shape=shape,
+        inversions=inversions,
+        fifo=not no_fifo,
+        search=search,
+        beyond_assumptions=beyond_assumptions,
+    )
+    running.run(chosen, seed, transcript=transcript, as_json=json)

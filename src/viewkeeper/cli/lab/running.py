@@ -1,0 +1,102 @@
+"""``lab run``: one seed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+from rich.table import Table
+
+from viewkeeper.cli.lab.trial import Trial
+from viewkeeper.cli.output import FAILED, console, write_json, write_line
+from viewkeeper.errors import InvariantViolated
+from viewkeeper.simulator.journal import Journal
+from viewkeeper.simulator.run import Outcome
+
+
+def run(trial: Trial, seed: int, *, transcript: bool, as_json: bool) -> None:
+    """Run it and tell; exit 1 when the level is below the expected one."""
+    journal = Journal() if transcript else None
+    try:
+        outcome = trial.outcome(seed, journal)
+    except InvariantViolated as error:
+        _tell_contradiction(trial, seed, error, journal, as_json=as_json)
+        raise typer.Exit(FAILED) from None
+    if as_json:
+        document = _document(trial, outcome)
+        if journal is not None:
+            document["transcript"] = journal.transcript().splitlines()
+        write_json(document)
+    else:
+        _write_transcript(journal)
+        console().print(_table(outcome))
+        if not outcome.is_good:
+            _tell_failure(outcome)
+            write_line(trial.command(seed))
+    if not outcome.is_good:
+        raise typer.Exit(FAILED)
+
+
+def _document(trial: Trial, outcome: Outcome) -> dict[str, Any]:
+    """``violation`` is what a failure broke; ``short_of`` only tells what kept a good run from more."""
+    document = outcome.as_dict() | trial.as_dict()
+    found = document["violation"]
+    good = outcome.is_good
+    return document | {
+        "violation": None if good else found,
+        "short_of": found if good else None,
+        "replay": None if good else trial.command(outcome.seed),
+    }
+
+
+def _table(outcome: Outcome) -> Table:
+    messages = outcome.messages
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_column(style="bold")
+    table.add_column()
+    table.add_row("protocol", f"{outcome.protocol}, seed {outcome.seed}")
+    table.add_row("scenario", f"{outcome.sources} sources, {outcome.transactions} transactions")
+    style = "green" if outcome.is_good else "bold red"
+    found = f"[{style}]{outcome.verdict.level}[/] (expected {outcome.expected_level})"
+    table.add_row("level", found)
+    table.add_row("states", f"{outcome.states} seen by a reader")
+    table.add_row(
+        "messages",
+        f"{messages['notifications']} notifications, {messages['queries']} queries, "
+        f"{messages['answers']} answers with {messages['rows']} rows",
+    )
+    table.add_row("queries", f"{outcome.queries_per_transaction:g} per transaction")
+    return table
+
+
+def _tell_failure(outcome: Outcome) -> None:
+    write_line()
+    if not outcome.verdict.claims_hold:
+        write_line("a cut that the protocol claims for a state does not explain it", "red")
+    if outcome.verdict.violation is not None:
+        write_line(str(outcome.verdict.violation), "red")
+    write_line("Replay:")
+
+
+def _tell_contradiction(
+    trial: Trial, seed: int, error: InvariantViolated, journal: Journal | None, *, as_json: bool
+) -> None:
+    """A run without a verdict: the protocol broke an invariant of its own, or waits for ever."""
+    replay = trial.command(seed)
+    if as_json:
+        named = {"protocol": trial.protocol.name, "seed": seed}
+        write_json(named | trial.as_dict() | {"error": error.as_dict(), "replay": replay})
+        return
+    _write_transcript(journal)
+    write_line(f"{trial.protocol.name}, seed {seed}: {error.message}", "bold red")
+    if error.detail:
+        write_line(f"Detail: {error.detail}")
+    write_line("Replay:")
+    write_line(replay)
+
+
+def _write_transcript(journal: Journal | None) -> None:
+    if journal is not None:
+        for line in journal.transcript().splitlines():
+            write_line(line)
+        write_line()
