@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
 from viewkeeper.algebra.evaluation import compiled, holds
-from viewkeeper.algebra.expressions import TRUE, Aggregate, Expression, Output
+from viewkeeper.algebra.expressions import TRUE, Aggregate, Column, Expression, Output
 from viewkeeper.algebra.grouping import aggregate_fields, group_rows
 from viewkeeper.algebra.inference import type_of
 from viewkeeper.algebra.relation import JoinKeys, Relation
 from viewkeeper.algebra.types import Field, Kind, Row, Schema, Value, canonical_row
-from viewkeeper.errors import invariant
+from viewkeeper.errors import InvariantViolated, invariant
 
 SignedRow = tuple[Row, int]
 
@@ -77,11 +78,11 @@ class Bag(Relation):
     # -- the algebra ------------------------------------------------------------------------------
 
     def __add__(self, other: Bag) -> Bag:
-        invariant(
-            self.schema == other.schema,
-            "only relations with the same schema can be added",
-            detail=f"{self.schema} and {other.schema}",
-        )
+        if self.schema is not other.schema and self.schema != other.schema:
+            raise InvariantViolated(
+                "only relations with the same schema can be added",
+                detail=f"{self.schema} and {other.schema}",
+            )
         if not other._counts:
             return self
         if not self._counts:
@@ -99,12 +100,8 @@ class Bag(Relation):
         return Bag(self.schema, _kept(self, predicate, self.schema))
 
     def select(self, outputs: tuple[Output, ...]) -> Bag:
-        fields = tuple(Field(o.name, type_of(o.expression, self.schema)) for o in outputs)
-        columns = [compiled(output.expression, self.schema) for output in outputs]
-        return Bag(
-            Schema(fields),
-            ((tuple(column(row) for column in columns), count) for row, count in self),
-        )
+        schema, project = _projection(outputs, self.schema)
+        return Bag(schema, ((project(row), count) for row, count in self))
 
     def renamed(self, names: Iterable[str]) -> Bag:
         return Bag(self.schema.renamed(names), self)
@@ -179,6 +176,18 @@ def _matches(left: Bag, right: Bag, on: JoinKeys) -> Iterator[SignedRow]:
             yield left_row + right_row, left_count * right_count
 
 
+@lru_cache(maxsize=4096)
+def _projection(outputs: tuple[Output, ...], schema: Schema) -> tuple[Schema, Callable[[Row], Row]]:
+    """The columns that a projection gives, and the function that computes them from a row."""
+    result = Schema(tuple(Field(o.name, type_of(o.expression, schema)) for o in outputs))
+    names = [o.expression.name for o in outputs if isinstance(o.expression, Column)]
+    if len(names) == len(outputs) > 0:
+        return result, _tuple_getter([schema.position(name) for name in names])
+    columns = [compiled(output.expression, schema) for output in outputs]
+    return result, lambda row: tuple(column(row) for column in columns)
+
+
+@lru_cache(maxsize=4096)
 def _keys(
     left: Schema, right: Schema, on: JoinKeys
 ) -> tuple[Callable[[Row], Row], Callable[[Row], Row]]:

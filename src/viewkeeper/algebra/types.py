@@ -113,6 +113,11 @@ class Schema:
             )
         # Derived and rebuilt on construction; a frozen dataclass must be told so.
         object.__setattr__(self, "_positions", positions)
+        object.__setattr__(self, "_hash", hash(self.fields))
+
+    def __hash__(self) -> int:
+        # Expressions are compiled once per schema and looked up often.
+        return self._hash  # type: ignore[attr-defined, no-any-return]
 
     @classmethod
     def of(cls, **types: Type) -> Schema:

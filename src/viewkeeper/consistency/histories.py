@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from viewkeeper.algebra import Bag
 from viewkeeper.timeline import Cut, Transaction
-from viewkeeper.views.assembly import evaluated
+from viewkeeper.views.assembly import WholeView
 from viewkeeper.views.definition import RelationName, ViewDefinition
 
 # The contents of all views at one moment, in the order of their definitions.
@@ -70,7 +70,7 @@ class ViewStates:
     """The views at any cut, each evaluated from scratch, once."""
 
     def __init__(self, definitions: Sequence[ViewDefinition], histories: SourceHistories) -> None:
-        self.definitions = tuple(definitions)
+        self._views = tuple(WholeView(definition) for definition in definitions)
         self.histories = histories
         self._states: dict[Cut, State] = {}
 
@@ -82,6 +82,6 @@ class ViewStates:
             def contents(name: RelationName) -> Bag:
                 return self.histories.contents(name, numbers[name.source])
 
-            state = tuple(evaluated(definition, contents) for definition in self.definitions)
+            state = tuple(view.evaluated(contents) for view in self._views)
             self._states[cut] = state
         return state

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from viewkeeper.algebra import Bag
@@ -23,7 +24,9 @@ class SimulatedSource:
         embody: Callable[[Bag], Any],
     ) -> None:
         self.name = name
-        self.script = script
+        self.script = tuple(
+            replace(t, changes=tuple((r, embody(rows)) for r, rows in t.changes)) for t in script
+        )
         self.committed = 0
         self.invisible: list[int] = []
         self._contents = {r: embody(rows) for r, rows in initial.items() if r.source == name}

@@ -146,12 +146,24 @@ class Assembly:
                 return None
 
 
+class WholeView:
+    """A view as the sum of its terms. Immutable; plans are made once and kept."""
+
+    def __init__(self, definition: ViewDefinition) -> None:
+        self.definition = definition
+        self.assemblies = tuple(Assembly(term) for term in definition.terms)
+
+    def evaluated(self, contents: Callable[[RelationName], AnyRelation]) -> AnyRelation:
+        """The view over the given contents of its relations."""
+        names = self.definition.schema.names
+        first, *rest = (a.evaluated(contents).renamed(names) for a in self.assemblies)
+        for rows in rest:
+            first = first + rows
+        return first
+
+
 def evaluated(
     definition: ViewDefinition, contents: Callable[[RelationName], AnyRelation]
 ) -> AnyRelation:
-    """The view over the given contents of its relations: the sum of its terms."""
-    total: AnyRelation = None
-    for term in definition.terms:
-        rows = Assembly(term).evaluated(contents).renamed(definition.schema.names)
-        total = rows if total is None else total + rows
-    return total
+    """The view over the given contents of its relations, once; `WholeView` keeps its plans."""
+    return WholeView(definition).evaluated(contents)

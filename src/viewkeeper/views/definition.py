@@ -109,7 +109,15 @@ class Term:
 
     def aliases_in(self, expression: Expression) -> frozenset[str]:
         """The occurrences whose columns the expression reads."""
-        return frozenset(self._alias_of_column[name] for name in columns_of(expression))
+        aliases = self._aliases_in.get(expression)
+        if aliases is None:
+            aliases = frozenset(self._alias_of_column[name] for name in columns_of(expression))
+            self._aliases_in[expression] = aliases
+        return aliases
+
+    @cached_property
+    def _aliases_in(self) -> dict[Expression, frozenset[str]]:
+        return {}
 
     @cached_property
     def _alias_of_column(self) -> dict[str, str]:
