@@ -105,6 +105,8 @@ class World:
         self.claims: list[Cut] = [Cut.start(self.sources)]
         self.counters = Counters()
         self.journal = journal
+        if journal:
+            journal.begun(self.assemblies, extent)
 
     # -- what could happen, and making it happen ---------------------------------------------------
 
