@@ -80,7 +80,7 @@ class Strobe(ViewManager):
                     query.pending.append((occurrence.alias, keys))
         for occurrence in self.term.occurrences:
             inserted = inserted_rows(transaction, occurrence)
-            if inserted is not None:
+            if inserted is not None and not inserted.is_empty():
                 first, *rest = self.assembly.join_order(occurrence.alias)
                 partial = self.assembly.prepared(first, inserted)
                 yield from self._visit(_Query(partial, frozenset({first}), tuple(rest)))
