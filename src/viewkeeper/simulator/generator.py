@@ -45,6 +45,8 @@ class Size:
     keyed: bool = False
     # All relations at one source, as ECA has it; then ``sources`` counts relations.
     one_source: bool = False
+    # Transactions go round the sources instead of falling on any: then updates do interfere.
+    spread: bool = False
 
 
 def random_scenario(seed: int, size: Size) -> Scenario:
@@ -153,8 +155,8 @@ def _scripts(
     sources = list(dict.fromkeys(name.source for name in initial))
     scripts: dict[str, list[Transaction]] = {source: [] for source in sources}
     # Keys that were deleted may come back: key-based protocols must survive that.
-    for _ in range(size.transactions):
-        source = rng.choice(sources)
+    for number in range(size.transactions):
+        source = sources[number % len(sources)] if size.spread else rng.choice(sources)
         changes = _changes(rng, size, [n for n in initial if n.source == source], contents, ids)
         scripts[source].append(Transaction(source, len(scripts[source]) + 1, changes))
     return {source: tuple(script) for source, script in scripts.items()}
