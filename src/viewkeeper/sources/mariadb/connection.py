@@ -1,0 +1,229 @@
+"""Connections with pinned settings, and MariaDB's errors in our words.
+
+Every session is pinned to one time zone, SQL mode and isolation level, because a value must be the
+same whoever reads it, and because READ COMMITTED would void a consistent snapshot without a warning.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+import pymysql
+from pymysql.constants import CLIENT
+
+from viewkeeper.errors import SourceError, UsageError
+from viewkeeper.sources.urls import SourceUrl
+
+# The driver has no types of its own.
+Link: TypeAlias = pymysql.Connection
+
+CONNECT_SECONDS = 5
+STATEMENT_SECONDS = 600
+# After so long without a byte a second connection finds out whether the first one is still alive.
+PATIENCE_SECONDS = 3
+RECEIVE_BYTES = 1 << 18
+
+_OPTIONS = frozenset({"ssl", "ssl_ca", "ssl_cert", "ssl_key"})
+_SSL_MODES = frozenset({"preferred", "disabled", "verify"})
+
+_PINNED = (
+    "SET SESSION sql_mode = 'NO_ENGINE_SUBSTITUTION', time_zone = '+00:00', "
+    "tx_isolation = 'REPEATABLE-READ', lock_wait_timeout = 3, innodb_lock_wait_timeout = 3, "
+    f"max_statement_time = {STATEMENT_SECONDS}"
+)
+
+# Server and client error numbers that mean: the same request may succeed later.
+_PASSING = frozenset(
+    {1040, 1053, 1129, 1158, 1159, 1160, 1161, 1203, 1205, 1213, 1317, 1927, 1969, 2002, 2003, 2006,
+     2013, 2014, 2055, 3024, 4031}
+)  # fmt: skip
+_LOST = frozenset({1053, 1158, 1159, 1160, 1161, 1927, 2002, 2003, 2006, 2013, 2014, 2055, 4031})
+_DENIED = frozenset({1044, 1045, 1142, 1143, 1227, 1370, 1410, 1698})
+_NO_LONGER_THERE = frozenset({1051, 1054, 1109, 1146, 1356, 1412, 1932})
+LOG_UNAVAILABLE = 1236
+TABLE_CHANGED = 1412
+
+
+class PatientReader:
+    """Reads from a socket like a file, and tells a slow answer from a dead link.
+
+    The driver would give up at its timeout. We ask ``is_alive`` then, and wait on if it says yes.
+    """
+
+    def __init__(self, link: socket.socket, is_alive: Callable[[], bool]) -> None:
+        self._link = link
+        self._is_alive = is_alive
+        self._buffer = bytearray()
+        self._at = 0
+
+    def read(self, size: int) -> bytes:
+        """Exactly so many bytes, fewer only at the end of the stream."""
+        while len(self._buffer) - self._at < size:
+            if self._at:
+                del self._buffer[: self._at]
+                self._at = 0
+            try:
+                data = self._link.recv(max(RECEIVE_BYTES, size - len(self._buffer)))
+            except TimeoutError:
+                if not self._is_alive():
+                    raise
+                continue
+            if not data:
+                break
+            self._buffer += data
+        end = min(self._at + size, len(self._buffer))
+        piece = bytes(memoryview(self._buffer)[self._at : end])
+        self._at = end
+        return piece
+
+    def close(self) -> None:
+        self._buffer.clear()
+
+
+def _is_working(url: SourceUrl, source: str, number: int) -> bool:
+    """Whether the server still knows the session ``number`` and is busy for it."""
+    try:
+        other = pymysql.connect(**_address(url), **_ssl_options(url, source), **_QUICK)
+        with contextlib.closing(other):
+            found = rows(
+                other,
+                "SELECT COMMAND FROM information_schema.PROCESSLIST WHERE ID = %s",
+                (number,),
+            )
+    except (pymysql.MySQLError, OSError):
+        return False
+    return bool(found) and found[0][0] != "Sleep"
+
+
+_QUICK = {"connect_timeout": 2, "read_timeout": 2, "write_timeout": 2, "program_name": "viewkeeper"}
+
+
+def _address(url: SourceUrl) -> dict[str, Any]:
+    return {
+        "host": url.host,
+        "port": url.port,
+        "user": url.user,
+        # Bytes: the driver would encode a text as latin-1.
+        "password": (url.password.reveal() if url.password else "").encode(),
+        "database": url.database,
+        "charset": "utf8mb4",
+    }
+
+
+def connect(url: SourceUrl, source: str) -> Link:
+    """A pinned session with autocommit; raises SourceError when the server can't be reached."""
+    with translated(source, f"connect to {url}"):
+        connection = pymysql.connect(
+            **_address(url),
+            autocommit=True,
+            connect_timeout=CONNECT_SECONDS,
+            read_timeout=PATIENCE_SECONDS,
+            write_timeout=STATEMENT_SECONDS,
+            program_name="viewkeeper",
+            client_flag=CLIENT.FOUND_ROWS,
+            **_ssl_options(url, source),
+        )
+        _watch_link(connection)
+        number = connection.thread_id()
+        connection._rfile = PatientReader(
+            connection._sock, lambda: _is_working(url, source, number)
+        )
+        with connection.cursor() as cursor:
+            cursor.execute(_PINNED)
+    return connection
+
+
+def rows(connection: Link, sql: str, parameters: Any = ()) -> list[Any]:
+    """All rows of a small query about the server itself."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters or None)
+        return list(cursor.fetchall())
+
+
+def variables(connection: Link, *names: str) -> dict[str, str]:
+    """Global variables by name; those that this version lacks are left out."""
+    found = rows(connection, "SHOW GLOBAL VARIABLES WHERE Variable_name IN %s", (list(names),))
+    return {name.lower(): value for name, value in found}
+
+
+@contextlib.contextmanager
+def translated(source: str, doing: str) -> Iterator[None]:
+    """Errors of the driver and the network as SourceError; ``doing`` completes "can't …"."""
+    try:
+        yield
+    except pymysql.MySQLError as error:
+        raise _in_our_words(error, source, doing) from error
+    except (OSError, EOFError) as error:
+        raise _lost(source, doing, str(error)) from error
+
+
+def _in_our_words(error: pymysql.MySQLError, source: str, doing: str) -> SourceError:
+    number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
+    text = str(error.args[1]) if len(error.args) > 1 else str(error)
+    if number in _LOST:
+        return _lost(source, doing, text)
+    code, hint = "source-failed", ""
+    if number in _DENIED:
+        code = "access-denied"
+        hint = f"viewkeeper check --setup-sql {source} prints the grants it needs"
+    elif number in _NO_LONGER_THERE:
+        code = "broken-query"
+    elif number == LOG_UNAVAILABLE:
+        code = "feed-gap"
+        hint = "the binary log no longer has this place: rebuild the views that read this source"
+    return SourceError(
+        code,
+        f"can't {doing}",
+        source=source,
+        retryable=number in _PASSING or number == TABLE_CHANGED,
+        detail=f"MariaDB error {number}: {text}",
+        hint=hint,
+    )
+
+
+def _lost(source: str, doing: str, reason: str) -> SourceError:
+    return SourceError(
+        "connection-lost",
+        f"can't {doing}",
+        source=source,
+        retryable=True,
+        detail=reason,
+        hint="is the server running, and does the network lead there?",
+    )
+
+
+def _watch_link(connection: Link) -> None:
+    """A dead peer is noticed in 8 seconds; the defaults of the system take hours."""
+    link = connection._sock
+    if link.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (
+        ("TCP_KEEPIDLE", 2),
+        ("TCP_KEEPINTVL", 1),
+        ("TCP_KEEPCNT", 3),
+        ("TCP_USER_TIMEOUT", 5000),
+    ):
+        if hasattr(socket, option):  # not every system has them all
+            link.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+
+
+def _ssl_options(url: SourceUrl, source: str) -> dict[str, Any]:
+    unknown = sorted(set(url.options) - _OPTIONS)
+    mode = url.options.get("ssl", "verify" if "ssl_ca" in url.options else "preferred")
+    if unknown or mode not in _SSL_MODES:
+        raise UsageError(
+            "bad-source-url",
+            f"the URL of source {source} can't be used",
+            detail=f"unknown option {', '.join(unknown)}" if unknown else "unknown value of ssl",
+            hint=f"options are {', '.join(sorted(_OPTIONS))}; ssl is one of {', '.join(sorted(_SSL_MODES))}",
+        )
+    if mode == "disabled":
+        return {"ssl_disabled": True}
+    files = {name: value for name, value in url.options.items() if name != "ssl"}
+    if mode == "verify":
+        files |= {"ssl_verify_cert": True, "ssl_verify_identity": True}  # type: ignore[dict-item]
+    return dict(files)

@@ -1,0 +1,217 @@
+"""A read at an exact cut: a consistent snapshot that knows its place in the binary log.
+
+``START TRANSACTION WITH CONSISTENT SNAPSHOT`` takes the snapshot and the place together, between two
+commits; ``binlog_snapshot_%`` then tells the place. (After a plain BEGIN the same variables show the
+log's end at the moment of asking, which is another thing.) A transaction is reflected exactly when it
+ends at or before that place.
+
+Definitions are not part of a snapshot. The tables are opened right after it, which keeps changes of
+their definition away until the end, and must then still be what they were before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pymysql
+
+from viewkeeper.algebra.types import Row, Schema
+from viewkeeper.errors import SourceError, invariant
+from viewkeeper.sources.arrow import batch_of
+from viewkeeper.sources.interface import Cut, KeyedRead, Position, RelationSchema, SourceTransaction
+from viewkeeper.sources.mariadb.catalogue import Catalogue, Table, quoted, refuse_problems
+from viewkeeper.sources.mariadb.columns import Column
+from viewkeeper.sources.mariadb.connection import TABLE_CHANGED, Link, rows, translated
+from viewkeeper.sources.mariadb.keys import chunks, distinct_keys, keyed_sql, part_condition
+from viewkeeper.sources.mariadb.places import Place, compare, place_of
+from viewkeeper.sources.mariadb.prepared import execute
+
+BATCH_ROWS = 20_000
+# Definitions that change under a cut again and again: more often than this, the owner is busy.
+ATTEMPTS_MAX = 20
+
+_SNAPSHOT = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
+_PLACE = (
+    "SELECT VARIABLE_NAME, VARIABLE_VALUE FROM information_schema.SESSION_STATUS"
+    " WHERE VARIABLE_NAME IN ('BINLOG_SNAPSHOT_FILE', 'BINLOG_SNAPSHOT_POSITION')"
+)
+# Text in the columns' own bytes; large joins by hash, since a key need not have an index.
+_SESSION = (
+    "SET SESSION character_set_results = NULL, join_cache_level = 4, join_buffer_size = 33554432,"
+    " optimizer_switch = 'join_cache_hashed=on'"
+)
+
+
+class MariaDBCut(Cut):
+    """Owns its connection; closing it ends the snapshot."""
+
+    def __init__(
+        self,
+        source: str,
+        link: Link,
+        catalogue: Catalogue,
+        relations: Sequence[str],
+        charsets: dict[int, str],
+        check_history: Callable[[Link], None],
+    ) -> None:
+        self._source = source
+        self._link = link
+        self._charsets = charsets
+        self._closed = False
+        try:
+            with translated(source, f"open a cut of source {source}"):
+                rows(link, _SESSION)
+                self._place, self._tables = self._opened(catalogue, relations)
+                check_history(link)
+        except BaseException:
+            self.close()
+            raise
+        self.bound: Position = self._place.as_position()
+        self.schemas: Mapping[str, RelationSchema] = {
+            relation: table.schema for relation, table in self._tables.items()
+        }
+
+    def _opened(
+        self, catalogue: Catalogue, relations: Sequence[str]
+    ) -> tuple[Place, dict[str, Table]]:
+        for _ in range(ATTEMPTS_MAX):
+            before = catalogue.tables(self._link, relations)
+            for table in before.values():
+                refuse_problems(self._source, table)
+            rows(self._link, _SNAPSHOT)
+            place = self._snapshot_place()
+            if self._held(before) and catalogue.tables(self._link, relations) == before:
+                return place, before
+            rows(self._link, "ROLLBACK")
+        raise SourceError(
+            "cut-refused",
+            f"source {self._source} changes its definitions too fast for a cut",
+            source=self._source,
+            retryable=True,
+            detail=f"{ATTEMPTS_MAX} snapshots in a row were older than a change of their tables",
+        )
+
+    def _held(self, tables: Mapping[str, Table]) -> bool:
+        """Open every table; False when one changed between the snapshot and now."""
+        try:
+            for table in tables.values():
+                rows(self._link, f"SELECT 1 FROM {table.quoted} LIMIT 1")
+        except pymysql.MySQLError as error:
+            if error.args and error.args[0] in (TABLE_CHANGED, 1146):
+                return False
+            raise
+        return True
+
+    def _snapshot_place(self) -> Place:
+        found = {str(n).lower(): v for n, v in rows(self._link, _PLACE)}
+        file = found.get("binlog_snapshot_file", "")
+        if not file:
+            raise SourceError(
+                "no-binary-log",
+                f"source {self._source} keeps no binary log",
+                source=self._source,
+                retryable=False,
+                hint=f"viewkeeper check --setup-sql {self._source} prints the settings it needs",
+            )
+        return Place(file, int(found["binlog_snapshot_position"]))
+
+    # -- answers ------------------------------------------------------------------------------
+
+    def reflects(self, transaction: SourceTransaction) -> bool:
+        return compare(place_of(transaction.position), self._place, self._source) <= 0
+
+    def read(self, question: KeyedRead) -> Iterator[pa.RecordBatch]:
+        table = self._table(question.relation)
+        asked = [self._column(table, name) for name in question.columns]
+        schema = Schema(tuple(table.schema.schema.fields[self._at(table, c)] for c in asked))
+        for batch in self._rows(table, asked, question):
+            yield batch_of(batch, schema)
+
+    def query(
+        self, sql: str, schema: Schema, parameters: Sequence[Any] = ()
+    ) -> Iterator[pa.RecordBatch]:
+        for batch in self._executed(sql, parameters, schema):
+            yield batch_of(batch, schema)
+
+    def share(self) -> Mapping[str, Any] | None:
+        return None
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._link._force_close()
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    # -- questions ----------------------------------------------------------------------------
+
+    def _rows(self, table: Table, asked: list[Column], question: KeyedRead) -> Iterator[list[Row]]:
+        if question.keys is None:
+            yield from self._whole(table, asked, question)
+            return
+        keys = [self._column(table, name) for name in question.key_columns]
+        invariant(keys, "a keyed read names no key columns")
+        columns = asked + [key for key in keys if key not in asked]
+        schema = Schema(tuple(table.schema.schema.fields[self._at(table, c)] for c in columns))
+        places = [columns.index(key) for key in keys]
+        sql = keyed_sql(table, columns, keys)
+        for parameter, members in chunks(distinct_keys(question.keys), keys):
+            for batch in self._executed(sql, (parameter,), schema):
+                kept = [row for row in batch if tuple([row[p] for p in places]) in members]
+                if kept:
+                    yield kept if columns == asked else [row[: len(asked)] for row in kept]
+
+    def _whole(self, table: Table, asked: list[Column], question: KeyedRead) -> Iterator[list[Row]]:
+        schema = Schema(tuple(table.schema.schema.fields[self._at(table, c)] for c in asked))
+        # A relation of which nothing is asked still has a number of rows.
+        listed = ", ".join(f"t.{quoted(column.name)}" for column in asked) or "NULL"
+        sql = f"SELECT {listed} FROM {table.quoted} AS t"
+        if question.parts > 1:
+            sql += f" WHERE {part_condition(table, question.part, question.parts)}"
+        yield from self._executed(sql, (), schema)
+
+    def _executed(self, sql: str, parameters: Sequence[Any], schema: Schema) -> Iterator[list[Row]]:
+        if self._closed or not self._link.open:
+            raise self._lost("its connection has ended")
+        try:
+            with translated(self._source, f"query source {self._source} at a cut"):
+                yield from execute(self._link, sql, parameters, schema, self._charsets, BATCH_ROWS)
+        except SourceError as error:
+            if error.code == "connection-lost":
+                raise self._lost(error.detail) from error
+            raise
+
+    def _lost(self, detail: str) -> SourceError:
+        return SourceError(
+            "cut-lost",
+            f"a cut of source {self._source} is gone",
+            source=self._source,
+            retryable=True,
+            detail=f"{detail}; the snapshot ended with the connection",
+            hint="open a new cut",
+        )
+
+    def _table(self, relation: str) -> Table:
+        invariant(relation in self._tables, f"the cut was not opened for {relation}")
+        return self._tables[relation]
+
+    def _column(self, table: Table, name: str) -> Column:
+        column = table.column(name)
+        if column is None or column.refused:
+            raise SourceError(
+                "broken-query",
+                f"table {table.relation} of source {self._source} has no readable column {name}",
+                source=self._source,
+                retryable=False,
+                detail=column.refused
+                if column
+                else f"its columns are {', '.join(table.schema.schema.names)}",
+            )
+        return column
+
+    @staticmethod
+    def _at(table: Table, column: Column) -> int:
+        return table.schema.schema.position(column.name)

@@ -1,0 +1,284 @@
+"""Judging the statements that the log holds as text: which tables' schema or contents they change.
+
+Under row format only definitions come as text; anything else (an INSERT in statement format) changes
+rows that the feed can't see, and is `Unknown`: the feed stops there. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Harmless:
+    """Changes no table's columns or rows."""
+
+
+@dataclass(frozen=True)
+class Commits:
+    """Ends a transaction; ``undone`` when its changes are void."""
+
+    undone: bool
+
+
+@dataclass(frozen=True)
+class MarksSavepoint:
+    name: str
+
+
+@dataclass(frozen=True)
+class ReturnsToSavepoint:
+    name: str
+
+
+@dataclass(frozen=True)
+class ChangesTables:
+    """Defines these (database, table) anew; ``rewrites``: their rows may differ afterwards.
+
+    A table of ``None`` means every table of the database.
+    """
+
+    tables: tuple[tuple[str, str | None], ...]
+    rewrites: bool
+    # Old to new names of columns that were renamed.
+    renamed_columns: tuple[tuple[str, str], ...] = ()
+    # Old to new (database, table).
+    renamed_tables: tuple[tuple[tuple[str, str], tuple[str, str]], ...] = ()
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """Might change rows without row events."""
+
+
+Verdict = Harmless | Commits | MarksSavepoint | ReturnsToSavepoint | ChangesTables | Unknown
+
+_TOKEN = re.compile(
+    r"""
+      /\*(?!!|M!).*?\*/ | (?:--(?=\s|$)|\#)[^\n]*      # comments, but not those that are executed
+    | /\*M?!\d* | \*/
+    | (?P<quoted>`(?:[^`]|``)*` | "(?:[^"\\]|""|\\.)*")
+    | (?P<text>'(?:[^'\\]|''|\\.)*')
+    | (?P<word>[\w$@]+)
+    | (?P<sign>[^\s\w])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+# Statements that touch accounts, programs or sessions only.
+_HARMLESS_FIRST = frozenset(
+    {"grant", "revoke", "set", "flush", "analyze", "optimize", "repair", "check", "begin", "start",
+     "release", "xa", "install", "uninstall", "reset", "change", "purge", "lock", "unlock", "use"}
+)  # fmt: skip
+_HARMLESS_OBJECTS = frozenset(
+    {"user", "role", "view", "trigger", "procedure", "function", "event", "server", "package",
+     "sequence", "tablespace", "logfile"}
+)  # fmt: skip
+_OBJECTS = _HARMLESS_OBJECTS | {"table", "tables", "index", "database", "schema", "temporary"}
+
+
+@dataclass(frozen=True)
+class _Token:
+    text: str
+    is_name: bool  # quoted: never a keyword
+
+    @property
+    def word(self) -> str:
+        return "" if self.is_name else self.text.lower()
+
+
+def judged(statement: str, default_database: str) -> Verdict:
+    """What a statement of the log means for tables."""
+    return _judged(_tokens(statement), default_database)
+
+
+def _tokens(statement: str) -> list[_Token]:
+    tokens = []
+    for found in _TOKEN.finditer(statement):
+        if found["quoted"]:
+            mark = found["quoted"][0]
+            tokens.append(_Token(found["quoted"][1:-1].replace(mark * 2, mark), True))
+        elif found["text"]:
+            tokens.append(_Token(found["text"], True))
+        elif found["word"] or found["sign"]:
+            tokens.append(_Token(found["word"] or found["sign"], False))
+    return tokens
+
+
+def _judged(tokens: list[_Token], database: str) -> Verdict:
+    words = [token.word for token in tokens]
+    match words:
+        case []:
+            return Harmless()
+        case ["commit", *_]:
+            return Commits(undone=False)
+        case ["rollback", "to", *_]:
+            return ReturnsToSavepoint(tokens[-1].text)
+        case ["rollback", *_]:
+            return Commits(undone=True)
+        case ["savepoint", _]:
+            return MarksSavepoint(tokens[1].text)
+        case ["set", "statement", *_] if "for" in words:
+            return _judged(tokens[words.index("for") + 1 :], database)
+        case ["truncate", *rest]:
+            names = _names(tokens[1 + (rest[:1] == ["table"]) :], database)
+            return ChangesTables(names[:1], rewrites=True)
+        case ["create" | "alter" | "drop" | "rename", *_]:
+            return _definition(tokens, words, database)
+        case [first, *_] if first in _HARMLESS_FIRST:
+            return Harmless()
+    return Unknown()
+
+
+def _definition(tokens: list[_Token], words: list[str], database: str) -> Verdict:
+    at = next((i for i, word in enumerate(words) if i and word in _OBJECTS), None)
+    if at is None:
+        return Unknown()
+    match words[0], words[at]:
+        case _, "temporary":
+            return Harmless()
+        case "drop", "database" | "schema":
+            return ChangesTables(((tokens[-1].text, None),), rewrites=True)
+        case _, "database" | "schema":
+            return Harmless()
+        case _, "index":
+            on = words.index("on", at) if "on" in words[at:] else len(words)
+            return ChangesTables(_names(tokens[on + 1 :], database)[:1], rewrites=False)
+        case "alter", "table":
+            return _alter(tokens[at + 1 :], "ignore" in words[:at], database)
+        case "create", "table":
+            return ChangesTables(_names(tokens[at + 1 :], database)[:1], rewrites=True)
+        case "drop", "table" | "tables":
+            return ChangesTables(_names(tokens[at + 1 :], database), rewrites=True)
+        case "rename", "table" | "tables":
+            names = _names(tokens[at + 1 :], database)
+            pairs = tuple(zip(names[::2], names[1::2], strict=False))
+            return ChangesTables(names, rewrites=True, renamed_tables=pairs)
+    return Harmless()
+
+
+def _names(tokens: Sequence[_Token], database: str) -> tuple[tuple[str, str], ...]:
+    """The tables in a list like ``IF EXISTS a, b.c TO d``, up to the first bracket."""
+    found: list[tuple[str, str]] = []
+    index = 0
+    while index < len(tokens):
+        token = tokens[index]
+        if token.text == "(" and not token.is_name:
+            break
+        following = tokens[index + 1].text if index + 1 < len(tokens) else ""
+        if token.word in (
+            "if",
+            "not",
+            "exists",
+            "to",
+            ",",
+            "restrict",
+            "cascade",
+            "wait",
+            "nowait",
+        ):
+            index += 1
+        elif following == "." and index + 2 < len(tokens):
+            found.append((token.text, tokens[index + 2].text))
+            index += 3
+        else:
+            found.append((database, token.text))
+            index += 1
+    return tuple(found)
+
+
+def _alter(tokens: list[_Token], ignore: bool, database: str) -> Verdict:
+    while tokens and tokens[0].word in ("if", "exists"):
+        tokens = tokens[1:]
+    qualified = len(tokens) > 1 and tokens[1].text == "."
+    name, tokens = (
+        _names(tokens[: 3 if qualified else 1], database),
+        tokens[3 if qualified else 1 :],
+    )
+    while tokens and (tokens[0].word in ("wait", "nowait") or tokens[0].text.isdigit()):
+        tokens = tokens[1:]
+    clauses = _clauses(tokens)
+    moved: list[tuple[str, str]] = []
+    columns: list[tuple[str, str]] = []
+    for clause in clauses:
+        words = [token.word for token in clause]
+        match words:
+            case ["rename", "column", *_] if len(clause) == 5:
+                columns.append((clause[2].text, clause[4].text))
+            case ["rename", "index" | "key", *_]:
+                pass
+            case ["rename", *_]:
+                moved += _names([t for t in clause[1:] if t.word not in ("as", "=")], database)
+            case ["change", *_]:
+                old, new = [t.text for t in clause[1:] if t.word not in _CHANGE_NOISE][:2]
+                columns += [(old, new)] if old != new else []
+    rewrites = ignore or not all(_keeps_rows([token.word for token in c]) for c in clauses)
+    return ChangesTables(
+        (*name, *moved),
+        rewrites=rewrites,
+        renamed_columns=tuple(columns),
+        renamed_tables=tuple((name[0], new) for new in moved),
+    )
+
+
+_CHANGE_NOISE = frozenset({"column", "if", "exists"})
+
+
+def _clauses(tokens: list[_Token]) -> list[list[_Token]]:
+    """The parts between commas that stand outside brackets."""
+    clauses: list[list[_Token]] = [[]]
+    depth = 0
+    for token in tokens:
+        depth += {"(": 1, ")": -1}.get(token.word, 0)
+        if token.word == "," and depth == 0:
+            clauses.append([])
+        else:
+            clauses[-1].append(token)
+    return [clause for clause in clauses if clause]
+
+
+_KEY_WORDS = frozenset(
+    {"index", "key", "unique", "fulltext", "spatial", "constraint", "foreign", "primary", "check"}
+)
+# A new column with any of these starts with values of its own instead of NULL.
+_FILLING = frozenset(
+    {
+        "default",
+        "not",
+        "as",
+        "generated",
+        "auto_increment",
+        "timestamp",
+        "serial",
+        "period",
+        "system",
+    }
+)
+_OPTIONS = frozenset(
+    {"comment", "auto_increment", "row_format", "force", "algorithm", "lock", "enable", "disable",
+     "order", "key_block_size", "stats_persistent", "stats_auto_recalc", "stats_sample_pages",
+     "page_compressed", "page_compression_level", "encrypted", "encryption_key_id", "default",
+     "character", "charset", "collate", "max_rows", "min_rows", "engine"}
+)  # fmt: skip
+
+
+def _keeps_rows(words: list[str]) -> bool:
+    """Whether the clause surely leaves every value of the columns that remain as it was."""
+    match words:
+        case ["add", second, *_] if second in _KEY_WORDS:
+            return True
+        case ["add", "partition", *_]:
+            return True
+        case ["add", *rest]:
+            return not _FILLING & set(rest)
+        case ["drop", second, *_]:
+            return second not in ("partition", "system", "period")
+        case ["alter", *_]:
+            return True
+        case ["rename", *_]:
+            return True
+        case [first, *_]:
+            return first in _OPTIONS
+    return False

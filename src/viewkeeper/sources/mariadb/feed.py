@@ -1,0 +1,367 @@
+"""Whole transactions and schema changes out of the binary log's events.
+
+A *group* of events begins with a GTID. It is a transaction, ended by XID or COMMIT, or a statement
+that stands alone, which is a definition. Row events refer to table maps; a map describes its table
+fully, so rows are always read by the layout that the log itself gives at that place, and a restart
+behind a schema change needs no memory of older schemas.
+
+What can't be kept exactly stops the feed with a name: XA transactions, rows logged as statements,
+partial row images, a table that a change of schema made inexact, a crash under settings that may
+have lost the log's end.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from viewkeeper.algebra.types import Row
+from viewkeeper.errors import SourceError
+from viewkeeper.sources.interface import (
+    Feed,
+    FeedItem,
+    Position,
+    Progress,
+    RelationChange,
+    SchemaChange,
+    SourceTransaction,
+)
+from viewkeeper.sources.mariadb import binlog, ddl
+from viewkeeper.sources.mariadb.catalogue import Table, refuse_problems
+from viewkeeper.sources.mariadb.layout import Layout, layout_of
+from viewkeeper.sources.mariadb.places import Place
+from viewkeeper.sources.mariadb.stream import BinlogStream
+
+
+@dataclass
+class _Group:
+    """A group while it is being read: its changes so far, and the savepoints among them."""
+
+    gtid: binlog.Gtid
+    changes: list[tuple[str, list[Row], list[Row]]]
+    savepoints: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the feed asks the server beside the log: the catalogue now, and how durable it is."""
+
+    # The table of this relation as it is now; None when there is none.
+    table: Callable[[str], Table | None]
+    # Relation names by (database, table); those that are read.
+    relations: Mapping[tuple[str, str], str]
+    # What views would call the table (database, table).
+    name_of: Callable[[str, str], str]
+    charsets: Mapping[int, str]
+    # Whether a crash can't have lost the end of the log or of the tables.
+    is_durable: Callable[[], bool]
+
+
+class MariaDBFeed(Feed):
+    """Owns its stream. Confirming does nothing: MariaDB keeps its log by age, not by reader."""
+
+    def __init__(
+        self,
+        source: str,
+        stream: BinlogStream,
+        start: Place,
+        tables: Mapping[str, Table | None],
+        surroundings: Surroundings,
+    ) -> None:
+        self._source = source
+        self._stream = stream
+        self._surroundings = surroundings
+        self._place = self._reported = start
+        self._group: _Group | None = None
+        self._tables: dict[str, Table | None] = dict(tables)
+        # Relations whose table is only believed to be so: what the catalogue says now may be later
+        # than this place in the log. Value: the statement that made it uncertain.
+        self._believed = dict.fromkeys(tables, "")
+        self._layouts: dict[bytes, Layout | None] = {}
+        self._by_number: dict[int, Layout | None] = {}
+
+    @property
+    def position(self) -> Position:  # type: ignore[override]
+        return self._place.as_position()
+
+    @property
+    def place(self) -> Place:
+        return self._place
+
+    @property
+    def tables(self) -> Mapping[str, Table | None]:
+        """The tables as they are at the feed's place, as far as it knows."""
+        return self._tables
+
+    def poll(self, timeout_seconds: float, items_max: int = 10_000) -> list[FeedItem]:
+        items: list[FeedItem] = []
+        while len(items) < items_max:
+            moved = bool(items) or self._place != self._reported
+            event = self._stream.next(0.0 if moved else timeout_seconds)
+            if event is None:
+                break
+            items += self._took(event)
+        if self._place != self._reported and (not items or items[-1].position != self.position):
+            items.append(Progress(self._source, self.position))
+        self._reported = self._place
+        return items
+
+    def confirm(self, position: Position) -> None:
+        return None
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    # -- events -------------------------------------------------------------------------------
+
+    def _took(self, event: binlog.Event) -> list[FeedItem]:
+        items: list[FeedItem] = []
+        if event.type == binlog.GTID:
+            self._begin(event)
+        elif event.type == binlog.TABLE_MAP:
+            items = self._map(event.body)
+        elif event.type in binlog.ROW_EVENTS:
+            self._rows(event)
+        elif event.type == binlog.QUERY:
+            items = self._statement(event)
+        elif event.type == binlog.XID:
+            items = self._commit(event.timestamp)
+        elif event.type == binlog.XA_PREPARE:
+            self._group = None
+        elif event.type == binlog.FORMAT:
+            self._new_file()
+        elif not self._means_nothing(event):
+            raise self._stop(
+                "unknown-event", f"the log holds an event of unknown type {event.type}",
+                "this server is newer than Viewkeeper knows, or the log is damaged",
+            )  # fmt: skip
+        # Never behind the mark that closes a file: who starts again there must see how it was closed.
+        if self._group is None and event.type not in (binlog.ROTATE, binlog.STOP):
+            self._advance(self._place.gtid)
+        return items
+
+    @staticmethod
+    def _means_nothing(event: binlog.Event) -> bool:
+        known = event.type in (binlog.ROTATE, binlog.STOP) or event.type in binlog.WITHOUT_MEANING
+        return known or bool(event.flags & binlog.IGNORABLE)
+
+    def _advance(self, gtid: str) -> None:
+        stream = self._stream
+        self._place = Place(stream.file, stream.offset, stream.born, gtid)
+
+    def _begin(self, event: binlog.Event) -> None:
+        gtid = binlog.gtid(event, self._stream.server)
+        self._check_sequence(gtid)
+        self._group = _Group(gtid, [], {})
+        self._by_number.clear()
+
+    def _check_sequence(self, gtid: binlog.Gtid) -> None:
+        """Numbers of one domain and server only grow; smaller ones mean another history."""
+        known = self._place.gtid.split("-")
+        same = len(known) == 3 and known[:2] == [str(gtid.domain), str(gtid.server)]
+        if same and gtid.sequence <= int(known[2]):
+            raise self._stream.damaged(f"transaction {gtid} follows {self._place.gtid}")
+
+    def _new_file(self) -> None:
+        """A file that was never closed means that its server crashed."""
+        if self._stream.crossed_crash and not self._surroundings.is_durable():
+            raise self._stop(
+                "crash-lost-log",
+                f"the server crashed before it began {self._stream.file}, and its settings let a "
+                "crash lose committed transactions",
+                "set sync_binlog=1 and innodb_flush_log_at_trx_commit=1, then rebuild the views",
+            )
+
+    # -- rows ---------------------------------------------------------------------------------
+
+    def _map(self, body: bytes) -> list[FeedItem]:
+        number = binlog.table_number(body)
+        if body in self._layouts:
+            self._by_number[number] = self._layouts[body]
+            return []
+        try:
+            table_map = binlog.parse_table_map(body)
+        except (binlog.Malformed, IndexError, UnicodeDecodeError) as error:
+            raise self._stream.damaged(f"a table map can't be read: {error}") from error
+        relation = self._surroundings.relations.get((table_map.database, table_map.table))
+        layout, items = None, list[FeedItem]()
+        if relation is not None:
+            layout, items = self._agreed(relation, table_map)
+        self._layouts[body] = self._by_number[number] = layout
+        return items
+
+    def _agreed(self, relation: str, table_map: binlog.TableMap) -> tuple[Layout, list[FeedItem]]:
+        """The map's layout, once it agrees with the table we know, or corrects what we believed."""
+        known = self._tables[relation]
+        layout = layout_of(table_map, relation, known, self._surroundings.charsets)
+        if layout is None:
+            raise self._drifted(relation, "the log has no names of columns, or unknown types")
+        statement = self._believed.pop(relation, None)
+        if known is not None and known.schema.fingerprint == layout.table.schema.fingerprint:
+            return replace(layout, table=known), []
+        if statement is None:
+            raise self._drifted(relation, "its columns changed without an entry in the log")
+        self._tables[relation] = layout.table
+        if not statement:
+            return layout, []  # the catalogue was ahead of a feed that starts in the past
+        before = known.schema if known is not None else None
+        after = layout.table.schema
+        change = SchemaChange(
+            self._source, self.position, relation, before, after, statement, rewrites=True
+        )
+        return layout, [change]
+
+    def _rows(self, event: binlog.Event) -> None:
+        layout = self._by_number.get(binlog.table_number(event.body), _MISSING)
+        if layout is None:
+            return
+        group = self._group
+        if isinstance(layout, _Missing) or group is None:
+            raise self._stream.damaged("rows came without their table map")
+        if group.gtid.flags & binlog.GTID_PREPARED_XA:
+            raise self._stop(
+                "xa-transaction",
+                f"an XA transaction changed {layout.table.relation}: cuts are not exact with them",
+                "keep XA transactions away from tables that views read, then rebuild the views",
+            )
+        try:
+            images = binlog.row_images(event, layout.readers, layout.kept)
+        except (binlog.Malformed, IndexError) as error:
+            raise self._stop(
+                "bad-row-image", f"{layout.table.relation}: {error}",
+                "SET GLOBAL binlog_row_image = FULL, then rebuild the views",
+            ) from error  # fmt: skip
+        relation = layout.table.relation
+        if event.type in binlog.WRITE_ROWS:
+            group.changes.append((relation, [], images))
+        elif event.type in binlog.DELETE_ROWS:
+            group.changes.append((relation, images, []))
+        else:
+            group.changes.append((relation, images[::2], images[1::2]))
+
+    def _commit(self, timestamp: int) -> list[FeedItem]:
+        group, self._group = self._group, None
+        if group is None:
+            raise self._stream.damaged("a commit came without its beginning")
+        self._advance(str(group.gtid))
+        if not group.changes:
+            return []
+        collected: dict[str, tuple[list[Row], list[Row]]] = {}
+        for relation, deleted, inserted in group.changes:
+            olds, news = collected.setdefault(relation, ([], []))
+            olds += deleted
+            news += inserted
+        return [
+            SourceTransaction(
+                source=self._source,
+                position=self.position,
+                identity=self._place.identity,
+                committed_at=dt.datetime.fromtimestamp(timestamp, dt.UTC),
+                changes=tuple(RelationChange(r, *rows) for r, rows in collected.items()),
+            )
+        ]
+
+    # -- statements ---------------------------------------------------------------------------
+
+    def _statement(self, event: binlog.Event) -> list[FeedItem]:
+        database, text = binlog.query(event)
+        verdict = ddl.judged(text, database)
+        items: list[FeedItem] = []
+        match verdict:
+            case ddl.Commits(undone):
+                if undone and self._group is not None:
+                    self._group.changes.clear()
+                return self._commit(event.timestamp)
+            case ddl.MarksSavepoint(name) if self._group is not None:
+                self._group.savepoints[name] = len(self._group.changes)
+            case ddl.ReturnsToSavepoint(name) if self._group is not None:
+                # Logged only where a table without transactions kept part of it.
+                del self._group.changes[self._group.savepoints.get(name, 0) :]
+            case ddl.ChangesTables():
+                items = self._redefined(verdict, text)
+            case ddl.Unknown():
+                raise self._stop(
+                    "statement-logged",
+                    f"the log holds a statement instead of rows: {text.split()[0][:20].upper()} …",
+                    "SET GLOBAL binlog_format = ROW, also in every session, then rebuild the views",
+                )
+        if self._group is not None and self._group.gtid.is_standalone:
+            gtid, self._group = str(self._group.gtid), None
+            self._advance(gtid)
+            items = [replace(item, position=self.position) for item in items]
+        return items
+
+    def _redefined(self, verdict: ddl.ChangesTables, text: str) -> list[FeedItem]:
+        self._layouts.clear()
+        self._by_number.clear()
+        concerned = [
+            (place, relation)
+            for place, relation in sorted(self._surroundings.relations.items())
+            if place in verdict.tables or (place[0], None) in verdict.tables
+        ]
+        return [
+            self._schema_change(relation, place, verdict, text) for place, relation in concerned
+        ]
+
+    def _schema_change(
+        self, relation: str, place: tuple[str, str], verdict: ddl.ChangesTables, text: str
+    ) -> SchemaChange:
+        before, after = self._tables[relation], self._surroundings.table(relation)
+        if after is not None:
+            refuse_problems(self._source, after)
+        self._tables[relation] = after
+        self._believed[relation] = text
+        moved = dict(verdict.renamed_tables).get(place)
+        renamed = {
+            old: new
+            for old, new in verdict.renamed_columns
+            if _same_column(before, old, after, new)
+        }
+        return SchemaChange(
+            source=self._source,
+            position=self.position,
+            relation=relation,
+            before=before.schema if before is not None else None,
+            after=after.schema if after is not None else None,
+            statement=text,
+            rewrites=verdict.rewrites,
+            renamed_columns=renamed,
+            renamed_to=self._surroundings.name_of(*moved) if moved and after is None else None,
+        )
+
+    # -- what stops it ------------------------------------------------------------------------
+
+    def _drifted(self, relation: str, detail: str) -> SourceError:
+        return self._stop(
+            "schema-drift", f"table {relation}: {detail}",
+            "never change a schema with sql_log_bin=0; set binlog_row_metadata=FULL; rebuild the views",
+        )  # fmt: skip
+
+    def _stop(self, code: str, detail: str, hint: str) -> SourceError:
+        return SourceError(
+            code,
+            f"the feed of source {self._source} can't go on exactly"
+            f" at {self._stream.file}:{self._stream.offset}",
+            source=self._source,
+            retryable=False,
+            detail=detail,
+            hint=hint,
+        )
+
+
+def _same_column(before: Table | None, old: str, after: Table | None, new: str) -> bool:
+    """Whether the column under its new name is otherwise what it was."""
+    one = before.column(old) if before is not None else None
+    other = after.column(new) if after is not None else None
+    return one is not None and other is not None and replace(one, name=new) == other
+
+
+class _Missing:
+    """No table map of that number came in this group."""
+
+
+_MISSING = _Missing()

@@ -1,0 +1,218 @@
+"""One MariaDB database as a source: opening, schemas, and the way to its feed and its cuts."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pymysql
+
+from viewkeeper.errors import SourceError, invariant
+from viewkeeper.sources.interface import Finding, Health, Position, RelationSchema, Source
+from viewkeeper.sources.mariadb.catalogue import Catalogue, Table, refuse_problems
+from viewkeeper.sources.mariadb.connection import Link, connect, rows, translated, variables
+from viewkeeper.sources.mariadb.cut import MariaDBCut
+from viewkeeper.sources.mariadb.feed import MariaDBFeed, Surroundings
+from viewkeeper.sources.mariadb.health import read_health
+from viewkeeper.sources.mariadb.history import History, read_history
+from viewkeeper.sources.mariadb.places import FIRST_OFFSET, Place, compare, place_of
+from viewkeeper.sources.mariadb.preflight import findings
+from viewkeeper.sources.mariadb.setup import (
+    DURABLE,
+    refuse_unless,
+    run_setup,
+    run_teardown,
+    setup_script,
+)
+from viewkeeper.sources.mariadb.stream import BinlogStream
+from viewkeeper.sources.urls import SourceUrl
+
+_BIRTH_SECONDS_MAX = 10.0
+
+
+class MariaDBSource(Source):
+    """Connects when it is first asked something. Questions of several threads queue for one link."""
+
+    kind = "mariadb"
+
+    def __init__(
+        self,
+        name: str,
+        url: SourceUrl,
+        *,
+        feed_url: SourceUrl | None = None,
+        allow_setup: bool = False,
+    ) -> None:
+        self.name = name
+        self._url = url
+        self._feed_url = feed_url or url
+        self._allow_setup = allow_setup
+        self._catalogue = Catalogue(name, url.database)
+        self._control: Link | None = None
+        self._guard = threading.RLock()
+        self._charsets: dict[int, str] = {}
+        # What the newest feed was checked against; cuts must belong to the same history.
+        self._history: History | None = None
+        self._feed: MariaDBFeed | None = None
+        # Tables as they were when we first looked: a feed may start before a later change of them.
+        self._seen: dict[str, Table | None] = {}
+        # Former values of settings that our own setup changed.
+        self._former: dict[str, str] = {}
+
+    def schemas(self, relations: Sequence[str] | None = None) -> Mapping[str, RelationSchema]:
+        with self._asking(f"read the catalogue of source {self.name}") as link:
+            chosen = self._catalogue.names(link) if relations is None else relations
+            tables = self._catalogue.tables(link, chosen)
+        self._remember(tables)
+        return {relation: table.schema for relation, table in tables.items()}
+
+    def preflight(self, relations: Sequence[str]) -> list[Finding]:
+        with self._asking(f"check source {self.name}") as link:
+            return findings(self.name, link, self._catalogue, relations, self.start_position)
+
+    def setup_sql(self, relations: Sequence[str]) -> str:
+        return setup_script(self._url, self._feed_url, self._catalogue, relations)
+
+    def setup(self, relations: Sequence[str]) -> None:
+        refuse_unless(self._allow_setup, self.name)
+        self.schemas(relations)
+        with self._asking(f"set up source {self.name}") as link:
+            self._former = run_setup(self.name, link) | self._former
+
+    def teardown(self) -> None:
+        refuse_unless(self._allow_setup, self.name)
+        with self._asking(f"undo the setup of source {self.name}") as link:
+            run_teardown(link, self._former)
+        self._former = {}
+
+    def start_position(self) -> Position:
+        with self._asking(f"read the binary log of source {self.name}") as link:
+            found = rows(link, "SHOW MASTER STATUS")
+        if not found:
+            raise SourceError(
+                "no-binary-log",
+                f"source {self.name} keeps no binary log",
+                source=self.name,
+                retryable=False,
+                hint=f"viewkeeper check --setup-sql {self.name} prints the settings it needs",
+            )
+        file, offset = str(found[0][0]), int(found[0][1])
+        return Place(file, offset, born=self._birth_of(file)).as_position()
+
+    def compare_positions(self, left: Position, right: Position) -> int:
+        return compare(place_of(left), place_of(right), self.name)
+
+    def feed(self, relations: Sequence[str], start: Position) -> MariaDBFeed:
+        place = place_of(start)
+        with self._asking(f"open the feed of source {self.name}") as link:
+            # Before the stream starts: what it is checked against must not be younger than it.
+            history = read_history(link)
+            now = {relation: self._catalogue.table(link, relation) for relation in relations}
+        for table in now.values():
+            if table is not None:
+                refuse_problems(self.name, table)
+        self._remember(now)
+        if self._feed is not None:
+            self._seen.update(self._feed.tables)
+        stream = BinlogStream(connect(self._feed_url, self.name), self.name, place)
+        believed = {relation: self._seen.get(relation) for relation in relations}
+        feed = MariaDBFeed(self.name, stream, place, believed, self._surroundings(relations))
+        self._history, self._feed = history, feed
+        return feed
+
+    def cut(self, relations: Sequence[str], shared: Mapping[str, Any] | None = None) -> MariaDBCut:
+        invariant(shared is None, "a MariaDB cut can't be shared")
+        charsets = self._known_charsets()
+        link = connect(self._url, self.name)
+        return MariaDBCut(
+            self.name, link, self._catalogue, relations, charsets, self._check_history
+        )
+
+    def health(self) -> Health:
+        with self._asking(f"ask source {self.name} how it is") as link:
+            return read_health(link, self._feed.place if self._feed is not None else None)
+
+    def close(self) -> None:
+        with self._guard:
+            if self._control is not None:
+                self._control._force_close()
+            self._control = None
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    # -- beside the feed ----------------------------------------------------------------------
+
+    @contextmanager
+    def _asking(self, doing: str) -> Iterator[Link]:
+        """The one link for small questions, by one thread at a time; opened anew when it was lost."""
+        with self._guard, translated(self.name, doing):
+            if self._control is not None and self._control.open:
+                try:
+                    self._control.ping(reconnect=False)
+                except (pymysql.MySQLError, OSError):
+                    self._control._force_close()
+            if self._control is None or not self._control.open:
+                self._control = connect(self._url, self.name)
+            yield self._control
+
+    def _remember(self, tables: Mapping[str, Table | None]) -> None:
+        for relation, table in tables.items():
+            self._seen.setdefault(relation, table)
+
+    def _surroundings(self, relations: Sequence[str]) -> Surroundings:
+        return Surroundings(
+            table=self._table_now,
+            relations={self._catalogue.place(relation): relation for relation in relations},
+            name_of=self._catalogue.relation,
+            charsets=self._known_charsets(),
+            is_durable=self._is_durable,
+        )
+
+    def _table_now(self, relation: str) -> Table | None:
+        with self._asking(f"read the catalogue of source {self.name}") as link:
+            return self._catalogue.table(link, relation)
+
+    def _known_charsets(self) -> dict[int, str]:
+        """Names of character sets by the numbers of their collations."""
+        with self._guard:
+            if not self._charsets:
+                with self._asking(f"read the catalogue of source {self.name}") as link:
+                    found = rows(
+                        link,
+                        "SELECT ID, CHARACTER_SET_NAME FROM"
+                        " information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
+                        " WHERE ID IS NOT NULL",
+                    )
+                self._charsets = {int(number): str(charset) for number, charset in found}
+            return self._charsets
+
+    def _is_durable(self) -> bool:
+        with self._asking(f"read the settings of source {self.name}") as link:
+            return variables(link, *DURABLE) == DURABLE
+
+    def _check_history(self, link: Link) -> None:
+        """A cut of a log that was begun anew must not be compared with transactions of the old one."""
+        if self._history is not None and not read_history(link).continues(self._history):
+            raise SourceError(
+                "history-changed",
+                f"source {self.name} was restarted or its log was reset since the feed was opened",
+                source=self.name,
+                retryable=True,
+                hint="open the feed again: it finds out whether it can go on",
+            )
+
+    def _birth_of(self, file: str) -> int:
+        """When the server began this file, which only the file itself tells."""
+        place = Place(file, FIRST_OFFSET)
+        stream = BinlogStream(connect(self._feed_url, self.name), self.name, place)
+        try:
+            deadline = time.monotonic() + _BIRTH_SECONDS_MAX
+            while not stream.born and time.monotonic() < deadline:
+                stream.next(1.0)
+            return stream.born
+        finally:
+            stream.close()
