@@ -1,0 +1,347 @@
+"""``viewkeeper query``, ``history`` and ``vacuum``: what people ask of the warehouse."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import json
+import math
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from viewkeeper.cli.output import Json, console, write_json, write_line
+from viewkeeper.errors import UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from viewkeeper.warehouse import Entry, Retention, Snapshot, Warehouse
+
+PROJECT_FILE = "viewkeeper.toml"
+SHOWN_ROWS = 100
+
+Project = Annotated[
+    Path, typer.Option("--project", help="The project's folder, with its viewkeeper.toml.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    app.command("query")(query)
+    app.command("history")(history)
+    app.command("vacuum")(vacuum)
+
+
+def query(
+    sql: Annotated[str, typer.Argument(help="A SELECT over the views, in Spark SQL.")],
+    as_of: Annotated[
+        int | None, typer.Option("--as-of", help="The transaction number to read at.")
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", min=0, help=f"Rows to show ({SHOWN_ROWS} as text, all as JSON)."),
+    ] = None,
+    project: Project = Path("."),
+    as_json: Json = False,
+) -> None:
+    """Ask the views, all at one and the same state."""
+    from viewkeeper.spark.failures import translated
+    from viewkeeper.spark.session import SparkSettings, start_spark
+    from viewkeeper.warehouse import Warehouse
+
+    named = _named_tables(sql)
+    settings = read_settings(project)
+    # Everything that can be wrong is told before Spark takes its seconds to start.
+    Warehouse.open(settings.path, settings.options).snapshot(as_of)
+    shown = SHOWN_ROWS if limit is None and not as_json else limit
+    extra = settings.storage.spark_settings()
+    with start_spark(SparkSettings(master=settings.master, extra=extra)) as running:
+        warehouse = Warehouse.open(settings.path, settings.options, spark=running.bulk)
+        snapshot = warehouse.snapshot(as_of)
+        with translated():
+            for view in snapshot.views:
+                if named is None or view.casefold() in named:
+                    snapshot.read(view).createOrReplaceTempView(view)
+            result = running.bulk.sql(sql)
+            table = (result if shown is None else result.limit(shown + 1)).toArrow()
+        types = dict(result.dtypes)
+    _show_result(snapshot, table, types, shown, as_json=as_json)
+
+
+def _named_tables(sql: str) -> set[str] | None:
+    """The tables the query names, in lower case; None when only Spark can tell.
+
+    Raises UsageError for what is not a query: nothing here may write.
+    """
+    import sqlglot
+    from sqlglot import exp
+
+    try:
+        statements = [s for s in sqlglot.parse(sql, dialect="spark") if s is not None]
+    except sqlglot.ParseError:
+        # Spark knows more SQL than the parser; what starts like a query is left to it.
+        if re.match(r"\s*(SELECT|WITH|FROM|VALUES|\()", sql, re.IGNORECASE):
+            return None
+        statements = []
+    if len(statements) != 1 or not isinstance(statements[0], exp.Query):
+        raise UsageError(
+            "not-a-query",
+            "viewkeeper query takes one SELECT",
+            detail=f"found {len(statements)} statements"
+            if len(statements) != 1
+            else f"found {statements[0].key.upper()}",
+            hint="the views are kept by Viewkeeper; the warehouse is read only",
+        )
+    return {table.name.casefold() for table in statements[0].find_all(exp.Table)}
+
+
+def _show_result(
+    snapshot: Snapshot,
+    table: pa.Table,
+    types: Mapping[str, str],
+    shown: int | None,
+    *,
+    as_json: bool,
+) -> None:
+    from rich.table import Table as Grid
+
+    is_cut = shown is not None and table.num_rows > shown
+    rows = [list(row) for row in _rows(table.slice(0, shown) if is_cut else table)]
+    if as_json:
+        write_json(
+            {
+                "as_of": snapshot.txn,
+                "columns": [{"name": name, "type": type} for name, type in types.items()],
+                "rows": [[json_value(value) for value in row] for row in rows],
+                "truncated": is_cut,
+            }
+        )
+        return
+    grid = Grid(*(str(name) for name in table.column_names))
+    for row in rows:
+        grid.add_row(*(text_value(value) for value in row))
+    console().print(grid)
+    more = " (more: --limit)" if is_cut else ""
+    write_line(f"{len(rows)} rows{more} at state {snapshot.txn}")
+
+
+def _rows(table: pa.Table) -> Iterable[tuple[Any, ...]]:
+    columns = [column.to_pylist() for column in table.columns]
+    return zip(*columns, strict=True) if columns else ()
+
+
+def json_value(value: Any) -> Any:
+    """A value that JSON can carry without losing anything: what is no JSON number is text."""
+    match value:
+        case float() if not math.isfinite(value):
+            return "NaN" if value != value else ("Infinity" if value > 0 else "-Infinity")
+        case decimal.Decimal() | dt.timedelta():
+            return str(value)
+        case bytes():
+            return value.hex()
+        case dt.date() | dt.datetime():
+            return value.isoformat()
+        case list() | tuple():
+            return [json_value(item) for item in value]
+        case dict():
+            return {str(key): json_value(item) for key, item in value.items()}
+    return value
+
+
+def text_value(value: Any) -> str:
+    """A value in a table for people."""
+    if value is None:
+        return "NULL"
+    found = json_value(value)
+    return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, default=str)
+
+
+# -- history --------------------------------------------------------------------------------------
+
+
+def history(
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many, newest first.")] = 20,
+    every: Annotated[
+        bool, typer.Option("--all", help="Also leases, consolidations, vacuums, publications.")
+    ] = False,
+    project: Project = Path("."),
+    as_json: Json = False,
+) -> None:
+    """List the epochs: their transactions, rows changed, the sources' positions."""
+    entries = [e for e in _warehouse(project).history() if every or e.kind == "epoch"]
+    newest = entries[: -limit - 1 : -1]
+    if as_json:
+        write_json({"epochs": [entry_document(entry) for entry in newest]})
+        return
+    _show_history(newest, every=every)
+    if len(entries) > len(newest):
+        write_line(f"the newest {len(newest)} of {len(entries)}; --limit shows more")
+
+
+def _show_history(entries: list[Entry], *, every: bool) -> None:
+    from rich.table import Table as Grid
+
+    headings = ["epoch", "transactions", "committed", "rows changed", "positions"]
+    grid = Grid(*(["entry", "kind"] if every else []), *headings)
+    for entry in entries:
+        changed = ", ".join(
+            f"{view} +{tally.inserted} −{tally.deleted}"
+            for view, tally in entry.statistics.items()
+            if tally.rows
+        )
+        grid.add_row(
+            *([str(entry.entry), entry.kind] if every else []),
+            str(entry.epoch),
+            _range(entry),
+            entry.committed_at.strftime("%Y-%m-%d %H:%M:%S"),
+            changed or "none",
+            ", ".join(
+                f"{source} {value if isinstance(value, str) else json.dumps(value)}"
+                for source, value in entry.positions.items()
+            ),
+        )
+    console().print(grid)
+
+
+def _range(entry: Entry) -> str:
+    if entry.first_txn > entry.last_txn:
+        return f"none (at {entry.last_txn})"
+    if entry.first_txn == entry.last_txn:
+        return str(entry.last_txn)
+    return f"{entry.first_txn}–{entry.last_txn}"
+
+
+def entry_document(entry: Entry) -> dict[str, Any]:
+    """An entry for programs, with what another engine needs to read its tables."""
+    return {
+        "entry": entry.entry,
+        "kind": entry.kind,
+        "epoch": entry.epoch,
+        "first_txn": entry.first_txn,
+        "last_txn": entry.last_txn,
+        "oldest_txn": entry.oldest_txn,
+        "committed_at": entry.committed_at.isoformat(),
+        "positions": dict(entry.positions),
+        "cut": entry.cut,
+        "rows": {view: vars(tally) for view, tally in entry.statistics.items()},
+        "views": {view: state.as_json() for view, state in entry.views.items()},
+    }
+
+
+# -- vacuum ---------------------------------------------------------------------------------------
+
+
+def vacuum(project: Project = Path("."), as_json: Json = False) -> None:
+    """Delete what no state within the retention needs. Refused while another writer runs."""
+    from viewkeeper.warehouse import vacuum as run_vacuum
+
+    settings = read_settings(project)
+    with _warehouse(project).writer() as writer:
+        report = run_vacuum(writer, settings.retention)
+    if as_json:
+        write_json(vars(report))
+        return
+    write_line(
+        f"{report.files} files deleted, {report.size:,} bytes; "
+        f"the oldest state is {report.oldest_txn}"
+    )
+
+
+# -- the project ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What these commands need of viewkeeper.toml. Options may be secrets and are never shown."""
+
+    path: str
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    master: str = "local[*]"
+    keep_transactions: float | None = None
+    keep_days: float | None = None
+
+    @property
+    def storage(self) -> Any:
+        from viewkeeper.warehouse.storage import Storage
+
+        return Storage.at(self.path, self.options)
+
+    @property
+    def retention(self) -> Retention:
+        from viewkeeper.warehouse import Retention
+        from viewkeeper.warehouse.retention import DAY_SECONDS
+
+        usual = Retention()
+        return Retention(
+            usual.transactions if self.keep_transactions is None else self.keep_transactions,
+            usual.seconds if self.keep_days is None else self.keep_days * DAY_SECONDS,
+        )
+
+
+def _warehouse(project: Path) -> Warehouse:
+    from viewkeeper.warehouse import Warehouse
+
+    settings = read_settings(project)
+    return Warehouse.open(settings.path, settings.options)
+
+
+def read_settings(project: Path) -> Settings:
+    """The warehouse's part of a project's viewkeeper.toml."""
+    file = project / PROJECT_FILE
+    try:
+        document = tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(
+            "no-project",
+            f"there is no {PROJECT_FILE} in {project.absolute()}",
+            hint="go to the project's folder, or name it with --project",
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError("bad-project", f"{file} is not TOML", detail=str(error)) from None
+    section = _section(document, "warehouse", file)
+    path = str(section.get("path", "warehouse"))
+    is_folder = "://" not in path
+    options = _section(section, "options", file)
+    return Settings(
+        str(project / path) if is_folder else path,
+        {name: _filled(str(value)) for name, value in options.items()},
+        str(_section(document, "spark", file).get("master", "local[*]")),
+        _number(section, "keep_transactions", file),
+        _number(section, "keep_days", file),
+    )
+
+
+def _section(document: Mapping[str, Any], name: str, file: Path) -> Mapping[str, Any]:
+    section = document.get(name, {})
+    if not isinstance(section, dict):
+        raise UsageError("bad-project", f"[{name}] in {file} is not a table")
+    return section
+
+
+def _number(section: Mapping[str, Any], name: str, file: Path) -> float | None:
+    value = section.get(name)
+    if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+        return value
+    raise UsageError("bad-project", f"{name} in {file} is not a number", detail=f"found {value!r}")
+
+
+def _filled(text: str) -> str:
+    """``${NAME}`` replaced by the environment's value."""
+
+    def value(match: re.Match[str]) -> str:
+        if match[1] not in os.environ:
+            raise UsageError(
+                "missing-variable",
+                f"the environment variable {match[1]} is not set",
+                hint=f"viewkeeper.toml asks for it: set {match[1]}",
+            )
+        return os.environ[match[1]]
+
+    return re.sub(r"\$\{(\w+)\}", value, text)
