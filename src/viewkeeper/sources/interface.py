@@ -156,6 +156,9 @@ class Cut(Closable):
 
     # Answers may be used once the feed has delivered everything up to here.
     bound: Position
+    # Which run of the server it reads from, where that matters ("" elsewhere). A crash may take back
+    # what a query had seen: an answer is good only with a feed of the same life; else ask again.
+    life: str = ""
     # Of the relations the cut was opened for, as they are at the cut.
     schemas: Mapping[str, RelationSchema]
 
@@ -190,6 +193,8 @@ class Feed(Closable):
 
     # Everything up to here has been delivered; moves with every item, `Progress` included.
     position: Position
+    # As `Cut.life`.
+    life: str = ""
 
     @abstractmethod
     def poll(self, timeout_seconds: float, items_max: int = 10_000) -> list[FeedItem]:

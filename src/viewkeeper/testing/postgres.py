@@ -20,8 +20,9 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
-import psycopg2
+import psycopg
 
 from viewkeeper.errors import UsageError
 
@@ -147,8 +148,8 @@ class EmbeddedPostgres:
 
     def _accepts(self) -> bool:
         try:
-            psycopg2.connect(self.url(), connect_timeout=5).close()
-        except psycopg2.OperationalError:
+            psycopg.connect(self.url(), connect_timeout=5).close()
+        except psycopg.OperationalError:
             return False
         return True
 
@@ -165,7 +166,7 @@ def _binaries() -> Path:
     return Path(spec.origin).parent / "pginstall18" / "bin"
 
 
-def _account() -> dict[str, int]:
+def _account() -> dict[str, Any]:
     """PostgreSQL refuses to run as root; root lends it the account that owns nothing."""
     if os.geteuid() != 0:
         return {}

@@ -7,9 +7,9 @@ import itertools
 from decimal import Decimal
 from typing import Any
 
-import psycopg2
-from live.sources import rig
+import psycopg
 
+from live.sources import rig
 from viewkeeper.algebra.types import NAN
 from viewkeeper.sources.interface import Source
 from viewkeeper.testing.postgres import EmbeddedPostgres
@@ -19,8 +19,7 @@ _numbers = itertools.count(1)
 
 class PostgresWriter(rig.Writer):
     def __init__(self, dsn: str) -> None:
-        self._connection = psycopg2.connect(dsn)
-        self._connection.autocommit = True
+        self._connection = psycopg.connect(dsn, autocommit=True)
         self._cursor = self._connection.cursor()
 
     def begin(self, *, relaxed: bool = False) -> None:

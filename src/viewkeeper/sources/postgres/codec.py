@@ -1,0 +1,209 @@
+"""PostgreSQL's types as ours: one codec for values from the feed and values from a query.
+
+The feed gives every value in the text form of its output function. A query gives Arrow in binary;
+`Codec.select` is the expression that makes the two agree, `Codec.parse` reads the text form. A type
+without a codec is refused with a reason: better no column than one that differs between the paths.
+
+Both connections pin TimeZone, DateStyle, IntervalStyle, bytea_output and extra_float_digits
+(`connection.SETTINGS`), or the text forms would depend on who asks.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from viewkeeper.algebra.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DECIMAL_PRECISION_MAX,
+    DOUBLE,
+    INTEGER,
+    LOCAL_TIMESTAMP,
+    NAN,
+    STRING,
+    TIMESTAMP,
+    Type,
+    Value,
+    decimal_type,
+)
+
+Parse = Callable[[bytes], Value]
+
+
+@dataclass(frozen=True)
+class Codec:
+    """How one column type is read on both paths, and how keys of it are handed back.
+
+    ``select`` and ``match`` are SQL with ``{}`` for the column: what a query reads, and what a key is
+    compared with. ``key_array`` is the SQL type that the array of keys (bigint or text) is cast to.
+    """
+
+    type: Type
+    parse: Parse
+    select: str = "{}"
+    match: str = "{}"
+    key_array: str = "text[]"
+
+
+@dataclass(frozen=True)
+class ColumnType:
+    """A column's type as the catalogue tells it, domains resolved to their base."""
+
+    name: str  # "pg_catalog.int4"
+    category: str  # pg_type.typtype: b(ase), e(num), c(omposite), r(ange), m(ultirange), p(seudo)
+    modifier: int
+    element: str = ""  # the element type's name when it is an array
+    element_category: str = ""
+
+
+def codec_for(column: ColumnType) -> Codec | str:
+    """The codec, or the reason why there is none."""
+    name = column.name.removeprefix("pg_catalog.")
+    if column.category == "e":
+        return _AS_TEXT
+    if column.element:
+        return _array_codec(column)
+    if column.category != "b" or "." in name:
+        return f"values of type {column.name} have no form that views can compute with"
+    if name == "numeric":
+        return _numeric_codec(column.modifier)
+    if name in _CODECS:
+        return _CODECS[name]
+    return _REFUSALS.get(name, f"values of type {name} have no form that views can compute with")
+
+
+def _array_codec(column: ColumnType) -> Codec | str:
+    """An array is its text form, as long as every element's text form is the same on both paths."""
+    element = ColumnType(column.element, column.element_category, -1)
+    fits = element.name == "pg_catalog.numeric" or isinstance(codec_for(element), Codec)
+    return _AS_TEXT if fits else f"an array of {column.element}, which can't be read exactly"
+
+
+def _numeric_codec(modifier: int) -> Codec | str:
+    if modifier < 0:
+        return "numeric without a precision has no bound; declare numeric(p, s) with p up to 38"
+    precision, scale = (modifier - 4) >> 16, (modifier - 4) & 0x7FF
+    if scale & 0x400:
+        scale -= 0x800
+    if not 0 <= scale <= precision <= DECIMAL_PRECISION_MAX:
+        return (
+            f"numeric({precision},{scale}) does not fit a decimal of {DECIMAL_PRECISION_MAX} digits"
+        )
+    return Codec(decimal_type(precision, scale), _decimal, "{}::text", key_array="numeric[]")
+
+
+def _decimal(text: bytes) -> Value:
+    value = Decimal(text.decode())
+    if not value.is_finite():
+        raise ValueError("NaN is no decimal")
+    return value
+
+
+def _double(text: bytes) -> Value:
+    value = float(text)
+    return NAN if value != value else value + 0.0
+
+
+_SINGLE = struct.Struct("f")
+
+
+def _single(text: bytes) -> Value:
+    """The exact value of the four-byte float, as ``::float8`` widens it."""
+    (value,) = _SINGLE.unpack(_SINGLE.pack(float(text)))
+    return NAN if value != value else value + 0.0
+
+
+def _boolean(text: bytes) -> Value:
+    return text == b"t"
+
+
+def _text(text: bytes) -> Value:
+    return text.decode()
+
+
+def _padded(text: bytes) -> Value:
+    return text.decode().rstrip(" ")
+
+
+def _binary(text: bytes) -> Value:
+    return bytes.fromhex(text[2:].decode())
+
+
+# Python's parsers refuse what Python's dates can't hold: infinity, BC, years after 9999.
+def _date(text: bytes) -> Value:
+    return dt.date.fromisoformat(text.decode())
+
+
+def _timestamp(text: bytes) -> Value:
+    return dt.datetime.fromisoformat(text.decode())
+
+
+def _integer(text: bytes) -> Value:
+    return int(text)
+
+
+_AS_TEXT = Codec(STRING, _text, "{}::text", "{}::text")
+# ::text of an address adds /32 where the output function does not.
+_ADDRESS = Codec(STRING, _text, "inet_out({})::text", "inet_out({})::text")
+
+_CODECS: dict[str, Codec] = {
+    "int2": Codec(INTEGER, _integer, "{}::int8", key_array="int8[]"),
+    "int4": Codec(INTEGER, _integer, "{}::int8", key_array="int8[]"),
+    "int8": Codec(INTEGER, _integer, key_array="int8[]"),
+    "oid": Codec(INTEGER, _integer, "{}::int8", "{}::int8", "int8[]"),
+    "float8": Codec(DOUBLE, _double, key_array="float8[]"),
+    "float4": Codec(DOUBLE, _single, "{}::float8", key_array="float8[]"),
+    "bool": Codec(BOOLEAN, _boolean, key_array="bool[]"),
+    "text": Codec(STRING, _text),
+    "varchar": Codec(STRING, _text),
+    "name": Codec(STRING, _text, "{}::text", key_array="name[]"),
+    # char(n) compares without its padding, and ::text takes the padding off.
+    "bpchar": Codec(STRING, _padded, "{}::text", key_array="bpchar[]"),
+    "bytea": Codec(BINARY, _binary, key_array="bytea[]"),
+    "date": Codec(DATE, _date, key_array="date[]"),
+    "timestamp": Codec(LOCAL_TIMESTAMP, _timestamp, key_array="timestamp[]"),
+    "timestamptz": Codec(TIMESTAMP, _timestamp, key_array="timestamptz[]"),
+    "uuid": Codec(STRING, _text, "{}::text", key_array="uuid[]"),
+    "inet": _ADDRESS,
+    "cidr": Codec(STRING, _text, "cidr_out({})::text", "cidr_out({})::text"),
+    **dict.fromkeys(
+        [
+            "json", "jsonb", "xml", "time", "timetz", "interval", "bit", "varbit", "macaddr",
+            "macaddr8",
+        ],
+        _AS_TEXT,
+    ),
+}  # fmt: skip
+
+_REFUSALS = {
+    "money": "the text of money depends on the server's locale; use numeric(p, s)",
+    "char": 'the one-byte "char" is internal to PostgreSQL; use char(1) or text',
+}
+
+
+def codec_of_result(type_name: str, target: Type) -> Codec:
+    """The codec for a computed column of a query, whose result must be of our type ``target``."""
+    codec = _CODECS.get(type_name)
+    if target.kind is decimal_type(1, 0).kind:
+        return Codec(target, _decimal, f"{{}}::numeric({target.precision},{target.scale})::text")
+    if codec is not None and codec.type == target:
+        return codec
+    return Codec(target, _text, "{}::" + _CAST_TO[target])
+
+
+_CAST_TO: dict[Any, str] = {
+    INTEGER: "int8",
+    DOUBLE: "float8",
+    STRING: "text",
+    BOOLEAN: "bool",
+    BINARY: "bytea",
+    DATE: "date",
+    TIMESTAMP: "timestamptz",
+    LOCAL_TIMESTAMP: "timestamp",
+}

@@ -1,0 +1,312 @@
+"""Exact cuts: which transactions an answer reflects, by snapshot and xid.
+
+What a REPEATABLE READ query sees is not a prefix of the log: a transaction becomes visible when it
+leaves the table of running transactions, some time after its commit record was written and perhaps
+after it was decoded. So the cut is the predicate "visible in this snapshot" on xids, and LSNs serve
+as a bound alone: whatever the snapshot sees was written before the insert position read with it.
+
+The order of the statements matters. Locks come before the snapshot: a snapshot that is older than a
+TRUNCATE or a rewriting ALTER sees an empty table. LOCK TABLE itself takes no snapshot.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from viewkeeper.algebra.types import Schema
+from viewkeeper.errors import SourceError
+from viewkeeper.sources.arrow import arrow_schema
+from viewkeeper.sources.interface import Cut, KeyedRead, RelationSchema, SourceTransaction
+from viewkeeper.sources.postgres.catalogue import (
+    DESCRIPTION,
+    Described,
+    described,
+    quote,
+)
+from viewkeeper.sources.postgres.codec import codec_of_result
+from viewkeeper.sources.postgres.connection import ArrowLink
+from viewkeeper.sources.postgres.position import lsn_number, make_position
+from viewkeeper.sources.postgres.reading import fitted, key_arrays, key_condition
+
+if TYPE_CHECKING:
+    from viewkeeper.sources.postgres.source import PostgresSource
+
+# Keys in one question. A question with parameters is answered as a whole, so this bounds memory.
+KEYS_PER_QUESTION_MAX = 100_000
+
+_BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+# One statement, one snapshot. The insert position is read after the snapshot was taken: whatever
+# that sees lies before it.
+_STATE = """
+SELECT pg_current_snapshot()::text, pg_current_wal_insert_lsn()::text,
+       pg_current_wal_flush_lsn()::text, pg_export_snapshot(), pg_is_in_recovery(),
+       pg_postmaster_start_time()::text,
+       (SELECT system_identifier::text FROM pg_control_system()),
+       (SELECT timeline_id::int8 FROM pg_control_checkpoint())
+"""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A snapshot as ``pg_current_snapshot`` prints it, with 64-bit xids."""
+
+    low: int  # everything below has ended
+    high: int  # everything from here on had not begun
+    running: frozenset[int]
+
+    @classmethod
+    def parsed(cls, text: str) -> Snapshot:
+        low, high, running = text.split(":")
+        return cls(int(low), int(high), frozenset(map(int, filter(None, running.split(",")))))
+
+    def sees(self, xid: int) -> bool:
+        """Of a committed transaction."""
+        return xid < self.low or (xid < self.high and xid not in self.running)
+
+
+class PostgresCut(Cut):
+    """A transaction that holds its snapshot open on one connection of the source's pool."""
+
+    def __init__(
+        self,
+        source: PostgresSource,
+        relations: Sequence[str],
+        shared: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._source = source
+        self._open = True
+        self._link: ArrowLink = source.lend_link()
+        try:
+            if shared is None:
+                self._begin(relations)
+            else:
+                self._join(relations, shared)
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self, relations: Sequence[str]) -> None:
+        self._link.run(_BEGIN)
+        oids = self._source.resolve(relations) if relations else {}
+        # Names come from the catalogue as it was a moment ago: if one is gone, LOCK says so.
+        for each in self._source.describe(oids).values():
+            self._link.run(f"LOCK TABLE {each.quoted} IN ACCESS SHARE MODE")
+        state = self._link.table(_STATE)
+        row = [column[0].as_py() for column in state.columns]
+        snapshot, insert, flushed, exported, standby, started, system, timeline = row
+        if standby:
+            raise _not_primary(self._source.name)
+        self.life = started
+        self.bound = make_position(system, timeline, lsn_number(insert))
+        self._snapshot_text, self._exported = snapshot, exported
+        self._snapshot = Snapshot.parsed(snapshot)
+        self._describe(oids)
+        if lsn_number(flushed) < lsn_number(insert):
+            self._source.hasten()
+
+    def _join(self, relations: Sequence[str], shared: Mapping[str, Any]) -> None:
+        self._link.run(_BEGIN)
+        exported = str(shared["exported"])
+        # An identifier of a snapshot is hexadecimal digits and dashes; nothing else is sent.
+        if not set(exported) <= set("0123456789ABCDEFabcdef-"):
+            raise _cut_lost(self._source.name, "the shared cut has no snapshot")
+        try:
+            self._link.run(f"SET TRANSACTION SNAPSHOT '{exported}'")
+        except SourceError as error:
+            raise _cut_lost(self._source.name, error.detail) from None
+        self.life = str(shared["life"])
+        self.bound = dict(shared["bound"])
+        self._snapshot_text, self._exported = str(shared["snapshot"]), exported
+        self._snapshot = Snapshot.parsed(self._snapshot_text)
+        self._describe({name: shared["oids"][name] for name in relations})
+        # Whoever shares the cut holds the locks; ours keep them if it leaves first.
+        for each in self._described.values():
+            self._link.run(f"LOCK TABLE {each.quoted} IN ACCESS SHARE MODE")
+        # Measured once, by whoever opened the cut: the parts of all its readers must fit together.
+        self._blocks.update(shared["blocks"])
+
+    def _describe(self, oids: Mapping[str, int]) -> None:
+        """The schemas at the cut, read inside it, and how large the relations are."""
+        self._described: dict[str, Described] = {}
+        self._blocks: dict[str, int] = {}
+        for name, oid in oids.items():
+            # In a snapshot older than a change whose lock we waited for, the catalogue would be old.
+            table = self._link.table(
+                f"SELECT ({DESCRIPTION.format(relation=int(oid))})::text, "
+                "(SELECT coalesce(max(pg_relation_size(x.oid)), 0) / "
+                "current_setting('block_size')::int8 FROM pg_class x WHERE x.oid = "
+                f"{int(oid)} OR x.oid IN (SELECT relid FROM pg_partition_tree({int(oid)})))"
+            )
+            document, blocks = table.column(0)[0].as_py(), table.column(1)[0].as_py()
+            if document is None:
+                raise _changed(self._source.name, name)
+            self._described[name] = described(name, json.loads(document))
+            self._blocks[name] = int(blocks)
+        self.schemas: Mapping[str, RelationSchema] = {
+            name: each.relation for name, each in self._described.items()
+        }
+
+    # -- what it reflects -------------------------------------------------------------------------
+
+    def reflects(self, transaction: SourceTransaction) -> bool:
+        return self._snapshot.sees(int(transaction.identity))
+
+    def share(self) -> Mapping[str, Any]:
+        return {
+            "exported": self._exported,
+            "snapshot": self._snapshot_text,
+            "bound": dict(self.bound),
+            "life": self.life,
+            "oids": {name: each.oid for name, each in self._described.items()},
+            "blocks": dict(self._blocks),
+        }
+
+    # -- reading ----------------------------------------------------------------------------------
+
+    def read(self, question: KeyedRead) -> Iterator[pa.RecordBatch]:
+        each = self._described.get(question.relation)
+        if each is None:
+            raise _broken(self._source.name, f"the cut was not opened for {question.relation}")
+        columns = [self._column(each, name) for name in question.columns]
+        target = arrow_schema(Schema(tuple(f for f in _fields(each, question.columns))))
+        chosen = ", ".join(
+            f"{c.codec.select.format(quote(c.name))} AS {quote(c.name)}"
+            for c in columns
+            if c.codec is not None
+        )
+        sql = f"SELECT {chosen} FROM {each.quoted}"
+        with _translating(self):
+            if question.keys is None:
+                sql += self._part_condition(question)
+                for batch in self._link.batches(sql):
+                    yield fitted(batch, target, self._source.name, question.relation)
+                return
+            key_columns = [self._column(each, name) for name in question.key_columns]
+            sql += f" WHERE {key_condition(key_columns)}"
+            for arrays in key_arrays(question.keys, key_columns, KEYS_PER_QUESTION_MAX):
+                for batch in self._link.table(sql, arrays).to_batches():
+                    yield fitted(batch, target, self._source.name, question.relation)
+
+    def _column(self, each: Described, name: str) -> Any:
+        column = each.column(name)
+        if column is None:
+            reason = each.relation.refused.get(name, "there is no such column at the cut")
+            raise _broken(self._source.name, f"{each.name}.{name} can't be read: {reason}")
+        return column
+
+    def _part_condition(self, question: KeyedRead) -> str:
+        """Ranges of blocks; the last one is open, so that the ranges cover every row whatever grew."""
+        if question.parts == 1:
+            return ""
+        blocks = self._blocks[question.relation]
+        low = blocks * question.part // question.parts
+        high = blocks * (question.part + 1) // question.parts
+        condition = f" WHERE ctid >= '({low},0)'::tid"
+        if question.part < question.parts - 1:
+            condition += f" AND ctid < '({high},0)'::tid"
+        return condition
+
+    def query(
+        self, sql: str, schema: Schema, parameters: Sequence[Any] = ()
+    ) -> Iterator[pa.RecordBatch]:
+        target = arrow_schema(schema)
+        with _translating(self):
+            shape = self._link.shape(sql)
+            if len(shape) != len(schema):
+                raise _broken(
+                    self._source.name, f"expected {len(schema)} columns, found {len(shape)}"
+                )
+            aliases = [f"c{number}" for number in range(len(schema))]
+            chosen = ", ".join(
+                f"{codec_of_result(_type_name(shape.field(i)), f.type).select.format(aliases[i])}"
+                f" AS {quote(f.name)}"
+                for i, f in enumerate(schema)
+            )
+            wrapped = f"SELECT {chosen} FROM ({sql}) AS answer({', '.join(aliases)})"
+            if parameters:
+                names = [f"p{number}" for number in range(len(parameters))]
+                values = [pa.array([value]) for value in parameters]
+                bound = pa.RecordBatch.from_arrays(values, names=names)
+                batches: Any = self._link.table(wrapped, bound).to_batches()
+            else:
+                batches = self._link.batches(wrapped)
+            for batch in batches:
+                yield fitted(batch, target, self._source.name, "a fragment")
+
+    def close(self) -> None:
+        if self._open:
+            self._open = False
+            self._source.return_link(self._link)
+
+
+def _fields(each: Described, names: Sequence[str]) -> Iterator[Any]:
+    schema = each.relation.schema
+    return (schema.fields[schema.position(name)] for name in names)
+
+
+def _type_name(field: pa.Field) -> str:
+    metadata = field.metadata or {}
+    return str(metadata.get(b"POSTGRESQL:type", b"").decode())
+
+
+class _translating:
+    """Inside a cut a lost link means a lost snapshot: the answer must be asked for again."""
+
+    def __init__(self, cut: PostgresCut) -> None:
+        self._cut = cut
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, SourceError) and error.code == "link-lost":
+            raise _cut_lost(error.source, error.detail) from None
+
+
+def _cut_lost(source: str, detail: str) -> SourceError:
+    return SourceError(
+        "cut-lost",
+        f"a cut of PostgreSQL source {source} is gone",
+        source=source,
+        retryable=True,
+        detail=detail,
+        hint="open a new cut and ask again",
+    )
+
+
+def _broken(source: str, detail: str) -> SourceError:
+    return SourceError(
+        "broken-query",
+        f"a question to PostgreSQL source {source} does not fit its schema",
+        source=source,
+        retryable=False,
+        detail=detail,
+        hint="the schema of the source has changed: read it again",
+    )
+
+
+def _changed(source: str, name: str) -> SourceError:
+    return SourceError(
+        "source-busy",
+        f"{name} in PostgreSQL source {source} changed while a cut was opened",
+        source=source,
+        retryable=True,
+        hint="open a new cut",
+    )
+
+
+def _not_primary(source: str) -> SourceError:
+    return SourceError(
+        "not-primary",
+        f"PostgreSQL source {source} is a standby",
+        source=source,
+        retryable=False,
+        detail="cuts need the primary's snapshots and the primary's log",
+        hint="give the primary's address in the source's URL",
+    )

@@ -1,0 +1,273 @@
+"""The change feed: pgoutput from our slot, whole transactions and schema changes in commit order.
+
+A position is the end of a commit record, and how many items of the next transaction were delivered
+after it: a transaction that changes a schema is delivered in several items.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from viewkeeper.errors import SourceError
+from viewkeeper.sources.interface import (
+    Feed,
+    FeedItem,
+    Position,
+    Progress,
+    RelationChange,
+    SchemaChange,
+    SourceTransaction,
+)
+from viewkeeper.sources.postgres import pgoutput
+from viewkeeper.sources.postgres.position import make_position, widened
+from viewkeeper.sources.postgres.replication import ReplicationStream
+from viewkeeper.sources.postgres.tracking import Tracked, TrackedRelations
+from viewkeeper.sources.urls import SourceUrl
+
+
+class PostgresFeed(Feed):
+    """Follows one slot. `source.PostgresSource.feed` has checked that the slot reaches back to ``start``."""
+
+    def __init__(
+        self,
+        source: str,
+        url: SourceUrl,
+        instance: str,
+        relations: TrackedRelations,
+        start: Position,
+        *,
+        life: str,
+        xid_near: int,
+    ) -> None:
+        self.position = start
+        self.life = life
+        self._source, self._instance, self._relations = source, instance, relations
+        self._xid_near = xid_near
+        self._skip = int(start["item"])
+        self._transaction: _Open | None = None
+        self._items: list[FeedItem] = []
+        self._handlers = self._handler_table()
+        self._stream = ReplicationStream(source, url, instance, int(start["lsn"]))
+
+    # -- reading ----------------------------------------------------------------------------------
+
+    def poll(self, timeout_seconds: float, items_max: int = 10_000) -> list[FeedItem]:
+        deadline = time.monotonic() + timeout_seconds
+        while True:
+            self._drain(items_max)
+            now = time.monotonic()
+            if self._items or now >= deadline:
+                break
+            self._stream.wait(deadline - now)
+        items, self._items = self._items[:items_max], self._items[items_max:]
+        if items:
+            self.position = items[-1].position
+        return items
+
+    def _drain(self, items_max: int) -> None:
+        """Take what has arrived, without waiting."""
+        read, handlers = self._stream.read, self._handlers
+        while len(self._items) < items_max:
+            payload = read()
+            if payload is None:
+                break
+            handlers[payload[0]](payload)
+        if self._transaction is None:
+            self._note_progress(self._stream.sent_lsn)
+
+    def _note_progress(self, sent_lsn: int) -> None:
+        """Between transactions, everything up to what the server has sent is delivered."""
+        last = self._items[-1].position if self._items else self.position
+        if sent_lsn > int(last["lsn"]) and not self._skip:
+            self._items.append(Progress(self._source, self._at(sent_lsn)))
+
+    def confirm(self, position: Position) -> None:
+        self._stream.confirm(int(position["lsn"]))
+
+    def close(self) -> None:
+        self._stream.close()
+
+    # -- messages ---------------------------------------------------------------------------------
+
+    def _handler_table(self) -> Mapping[int, Callable[[bytes], None]]:
+        return {
+            pgoutput.BEGIN: self._on_begin,
+            pgoutput.COMMIT: self._on_commit,
+            pgoutput.RELATION: self._on_relation,
+            pgoutput.INSERT: self._on_insert,
+            pgoutput.UPDATE: self._on_update,
+            pgoutput.DELETE: self._on_delete,
+            pgoutput.TRUNCATE: self._on_truncate,
+            pgoutput.MESSAGE: self._on_message,
+            pgoutput.TYPE: _ignore,
+            pgoutput.ORIGIN: _ignore,
+        }
+
+    def _on_begin(self, payload: bytes) -> None:
+        begin = pgoutput.decode_begin(payload)
+        self._xid_near = widened(begin.xid, self._xid_near)
+        self._transaction = _Open(begin, self._xid_near)
+
+    def _on_commit(self, payload: bytes) -> None:
+        commit = pgoutput.decode_commit(payload)
+        transaction = self._transaction
+        self._transaction = None
+        if transaction is None:
+            return
+        self._items += self._finished(transaction, commit.end_lsn)
+
+    def _finished(self, transaction: _Open, end_lsn: int) -> Iterator[FeedItem]:
+        """The transaction's items; all but the last stand before the end of its commit record."""
+        pieces = [piece for piece in transaction.pieces() if piece]
+        before = int((self._items[-1].position if self._items else self.position)["lsn"])
+        end = self._at(end_lsn)
+        skip, self._skip = self._skip, 0
+        for number, piece in enumerate(pieces, start=1):
+            position = end if number == len(pieces) else self._at(before, number)
+            if number <= skip:
+                continue
+            if isinstance(piece, _Schema):
+                yield SchemaChange(self._source, position, **piece.fields)
+            else:
+                yield SourceTransaction(
+                    self._source, position, transaction.xid, transaction.begin.committed_at, piece
+                )
+        if not pieces:
+            yield Progress(self._source, end)
+
+    def _on_relation(self, payload: bytes) -> None:
+        change = self._relations.meet(pgoutput.decode_relation(payload))
+        if change is not None:
+            self._open.schema(change)
+
+    @property
+    def _open(self) -> _Open:
+        if self._transaction is None:
+            raise SourceError(
+                "feed-broken",
+                f"the feed of {self._source} sent a change outside a transaction",
+                source=self._source,
+                retryable=False,
+            )
+        return self._transaction
+
+    def _on_insert(self, payload: bytes) -> None:
+        tracked = self._relations.by_oid.get(int.from_bytes(payload[1:5], "big"))
+        if tracked is not None:
+            try:
+                row = tracked.decoder.insert(payload)
+            except ValueError as error:
+                raise self._unreadable(tracked, error) from error
+            self._open.rows(tracked.name)[1].append(row)
+
+    def _on_update(self, payload: bytes) -> None:
+        tracked = self._relations.by_oid.get(int.from_bytes(payload[1:5], "big"))
+        if tracked is not None:
+            try:
+                old, new = tracked.decoder.update(payload)
+            except ValueError as error:
+                raise self._unreadable(tracked, error) from error
+            # An update that changes nothing a view can see is no change.
+            if old != new:
+                deleted, inserted = self._open.rows(tracked.name)
+                deleted.append(old)
+                inserted.append(new)
+
+    def _on_delete(self, payload: bytes) -> None:
+        tracked = self._relations.by_oid.get(int.from_bytes(payload[1:5], "big"))
+        if tracked is not None:
+            try:
+                row = tracked.decoder.delete(payload)
+            except ValueError as error:
+                raise self._unreadable(tracked, error) from error
+            self._open.rows(tracked.name)[0].append(row)
+
+    def _on_truncate(self, payload: bytes) -> None:
+        for oid in pgoutput.decode_truncate(payload).oids:
+            tracked = self._relations.by_oid.get(oid)
+            if tracked is not None:
+                self._open.schema(
+                    {
+                        "relation": tracked.name,
+                        "before": tracked.described.relation,
+                        "after": tracked.described.relation,
+                        "statement": f"TRUNCATE {tracked.described.quoted}",
+                        "rewrites": True,
+                    }
+                )
+
+    def _on_message(self, payload: bytes) -> None:
+        message = pgoutput.decode_message(payload)
+        if message.prefix != self._instance or not message.transactional:
+            return
+        for change in self._relations.noted(json.loads(message.content)):
+            self._open.schema(change)
+
+    # -- places and errors ------------------------------------------------------------------------
+
+    def _at(self, lsn: int, item: int = 0) -> Position:
+        return make_position(self.position["system"], self.position["timeline"], lsn, item)
+
+    def _unreadable(self, tracked: Tracked, error: ValueError) -> SourceError:
+        if isinstance(error, pgoutput.UnreadableValue):
+            column = tracked.described.readable[error.column].name
+            return SourceError(
+                "value-out-of-range",
+                f"a value of {tracked.name}.{column} in source {self._source} has no exact form here",
+                source=self._source,
+                retryable=False,
+                detail=f"found {error.text[:80].decode(errors='replace')}",
+                hint="correct the value, or leave the relation out of the views",
+            )
+        return SourceError(
+            "identity-lost",
+            f"the feed of {self._source} lacks the old values of rows of {tracked.name}",
+            source=self._source,
+            retryable=False,
+            detail="REPLICA IDENTITY FULL is not set on the table or on one of its partitions",
+            hint="ALTER TABLE … REPLICA IDENTITY FULL, then rebuild the views that read it",
+        )
+
+
+class _Schema:
+    """A schema change inside an open transaction: a `SchemaChange` without its position."""
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self.fields = fields
+
+
+class _Open:
+    """A transaction as it comes in: rows by relation, cut into pieces by its schema changes."""
+
+    def __init__(self, begin: pgoutput.Begin, xid: int) -> None:
+        self.begin, self.xid = begin, xid
+        self._done: list[_Schema | tuple[RelationChange, ...]] = []
+        self._rows: dict[str, tuple[list[Any], list[Any]]] = {}
+
+    def rows(self, relation: str) -> tuple[list[Any], list[Any]]:
+        """Deleted and inserted rows of the relation in the current piece."""
+        try:
+            return self._rows[relation]
+        except KeyError:
+            return self._rows.setdefault(relation, ([], []))
+
+    def schema(self, fields: dict[str, Any]) -> None:
+        self._end_piece()
+        self._done.append(_Schema(fields))
+
+    def _end_piece(self) -> None:
+        self._done.append(
+            tuple(RelationChange(name, gone, come) for name, (gone, come) in self._rows.items())
+        )
+        self._rows = {}
+
+    def pieces(self) -> list[_Schema | tuple[RelationChange, ...]]:
+        self._end_piece()
+        return self._done
+
+
+def _ignore(payload: bytes) -> None:
+    pass

@@ -1,0 +1,190 @@
+"""The pgoutput protocol, version 1: bytes of one message in, one message out. Pure.
+
+Rows are the bulk of a feed, so a relation gets its own prepared `TupleDecoder`; everything else is
+rare and read plainly. Integers are big-endian; strings end with a zero byte.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from viewkeeper.algebra.types import Row, Value
+from viewkeeper.errors import invariant
+
+EPOCH = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
+
+_BEGIN = struct.Struct(">QQI")
+_COMMIT = struct.Struct(">BQQQ")
+_LENGTH = struct.Struct(">I")
+_RELATION_COLUMN = struct.Struct(">Ii")
+
+BEGIN, COMMIT, RELATION, INSERT, UPDATE, DELETE, TRUNCATE, MESSAGE, TYPE, ORIGIN = b"BCRIUDTMYO"
+
+
+@dataclass(frozen=True)
+class Begin:
+    final_lsn: int
+    committed_at: dt.datetime
+    xid: int  # 32 bits: the epoch is not in the stream
+
+
+@dataclass(frozen=True)
+class Commit:
+    commit_lsn: int
+    end_lsn: int
+
+
+@dataclass(frozen=True)
+class StreamColumn:
+    name: str
+    type_oid: int
+    modifier: int
+
+
+@dataclass(frozen=True)
+class StreamRelation:
+    """A relation as the stream describes it before its first row and after every change."""
+
+    oid: int
+    namespace: str
+    name: str
+    identity: str  # d(efault), n(othing), f(ull), i(ndex)
+    columns: tuple[StreamColumn, ...]
+
+
+@dataclass(frozen=True)
+class Truncate:
+    oids: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class LogicalMessage:
+    transactional: bool
+    lsn: int
+    prefix: str
+    content: bytes
+
+
+class UnreadableValue(ValueError):
+    """A value that has no canonical form; the caller knows which relation it belongs to."""
+
+    def __init__(self, column: int, text: bytes) -> None:
+        super().__init__(column, text)
+        self.column = column
+        self.text = text
+
+
+class MissingOldValue(ValueError):
+    """An unchanged TOAST value without an old row to take it from, or an old row with keys only."""
+
+
+def decode_begin(payload: bytes) -> Begin:
+    lsn, microseconds, xid = _BEGIN.unpack_from(payload, 1)
+    return Begin(lsn, EPOCH + dt.timedelta(microseconds=microseconds), xid)
+
+
+def decode_commit(payload: bytes) -> Commit:
+    _, commit_lsn, end_lsn, _ = _COMMIT.unpack_from(payload, 1)
+    return Commit(commit_lsn, end_lsn)
+
+
+def decode_relation(payload: bytes) -> StreamRelation:
+    oid = int.from_bytes(payload[1:5], "big")
+    namespace, position = _string(payload, 5)
+    name, position = _string(payload, position)
+    identity = chr(payload[position])
+    count = int.from_bytes(payload[position + 1 : position + 3], "big")
+    position += 3
+    columns = []
+    for _ in range(count):
+        column, position = _string(payload, position + 1)
+        type_oid, modifier = _RELATION_COLUMN.unpack_from(payload, position)
+        position += 8
+        columns.append(StreamColumn(column, type_oid, modifier))
+    # pg_catalog is sent as an empty namespace.
+    return StreamRelation(oid, namespace or "pg_catalog", name, identity, tuple(columns))
+
+
+def decode_truncate(payload: bytes) -> Truncate:
+    count = int.from_bytes(payload[1:5], "big")
+    return Truncate(struct.unpack_from(f">{count}I", payload, 6))
+
+
+def decode_message(payload: bytes) -> LogicalMessage:
+    transactional = bool(payload[1] & 1)
+    lsn = int.from_bytes(payload[2:10], "big")
+    prefix, position = _string(payload, 10)
+    (length,) = _LENGTH.unpack_from(payload, position)
+    return LogicalMessage(transactional, lsn, prefix, payload[position + 4 : position + 4 + length])
+
+
+def relation_oid(payload: bytes) -> int:
+    """Of an insert, update or delete."""
+    return int.from_bytes(payload[1:5], "big")
+
+
+def _string(payload: bytes, position: int) -> tuple[str, int]:
+    end = payload.index(0, position)
+    return payload[position:end].decode(), end + 1
+
+
+NULL, UNCHANGED, TEXT = b"nut"
+OLD_FULL, OLD_KEY, NEW = b"OKN"
+
+
+class TupleDecoder:
+    """Rows of one relation; ``parsers`` has one entry per column of the stream, None to skip it."""
+
+    def __init__(self, parsers: Sequence[Callable[[bytes], Value] | None]) -> None:
+        self._parsers = tuple(parsers)
+
+    def insert(self, payload: bytes) -> Row:
+        """The row of an INSERT message."""
+        row, _ = self._tuple(payload, 6, None)
+        return row
+
+    def update(self, payload: bytes) -> tuple[Row, Row]:
+        """Old and new row of an UPDATE message."""
+        if payload[5] != OLD_FULL:
+            raise MissingOldValue
+        old, position = self._tuple(payload, 6, None)
+        invariant(payload[position] == NEW, "an update without a new row in the feed")
+        new, _ = self._tuple(payload, position + 1, old)
+        return old, new
+
+    def delete(self, payload: bytes) -> Row:
+        """The old row of a DELETE message."""
+        if payload[5] != OLD_FULL:
+            raise MissingOldValue
+        row, _ = self._tuple(payload, 6, None)
+        return row
+
+    def _tuple(self, payload: bytes, position: int, old: Row | None) -> tuple[Row, int]:
+        values: list[Value] = []
+        append = values.append
+        length_at = _LENGTH.unpack_from
+        position += 2  # the number of columns, which RELATION has told
+        for parse in self._parsers:
+            kind = payload[position]
+            if kind == TEXT:
+                start = position + 5
+                position = start + length_at(payload, position + 1)[0]
+                if parse is not None:
+                    try:
+                        append(parse(payload[start:position]))
+                    except ValueError as error:
+                        raise UnreadableValue(len(values), payload[start:position]) from error
+            else:
+                position += 1
+                if parse is None:
+                    continue
+                if kind == NULL:
+                    append(None)
+                elif old is None:
+                    raise MissingOldValue
+                else:
+                    append(old[len(values)])  # unchanged TOAST: as it was
+        return tuple(values), position

@@ -1,0 +1,45 @@
+"""Places in the log, and transaction numbers with their missing upper half."""
+
+from __future__ import annotations
+
+from viewkeeper.errors import SourceError
+from viewkeeper.sources.interface import Position
+
+
+def make_position(system: str, timeline: int, lsn: int, item: int = 0) -> Position:
+    """``lsn``: the end of a commit record; ``item``: how many items of the next were delivered."""
+    return {"system": system, "timeline": timeline, "lsn": lsn, "item": item}
+
+
+def require_same_history(left: Position, right: Position, source: str) -> None:
+    """LSNs of another cluster, or of another timeline of this one, mean nothing here."""
+    for part in ("system", "timeline"):
+        if left[part] != right[part]:
+            raise SourceError(
+                "different-history",
+                f"two positions of PostgreSQL source {source} belong to different histories",
+                source=source,
+                retryable=False,
+                detail=f"{part} {left[part]} and {right[part]}",
+                hint="the server was restored, promoted or replaced: rebuild the views that read it",
+            )
+
+
+def compare(left: Position, right: Position, source: str) -> int:
+    require_same_history(left, right, source)
+    a, b = (left["lsn"], left["item"]), (right["lsn"], right["item"])
+    return (a > b) - (a < b)
+
+
+def lsn_number(text: str) -> int:
+    """``16/B374D848`` as a number."""
+    high, low = text.split("/")
+    return (int(high, 16) << 32) | int(low, 16)
+
+
+def widened(xid: int, near: int) -> int:
+    """The 64-bit xid behind 32 bits: the one that is nearest to a 64-bit xid of about that time."""
+    distance = (xid - near) & 0xFFFFFFFF
+    if distance >= 1 << 31:
+        distance -= 1 << 32
+    return near + distance

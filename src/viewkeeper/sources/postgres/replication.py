@@ -1,0 +1,147 @@
+"""The replication protocol of PostgreSQL over libpq: payloads in, confirmations out.
+
+Written on psycopg's libpq layer because of the confirmations. The driver with a replication API of
+its own (psycopg2) moves the confirmed position forward by itself when a keepalive comes and the last
+message began before it; but messages of a transaction carry the places of its rows, not of its
+commit, so a whole transaction that nobody has stored can be confirmed. Here a position is confirmed
+when `confirm` is called, and at no other time.
+"""
+
+from __future__ import annotations
+
+import select
+import struct
+import time
+from contextlib import suppress
+
+import psycopg
+from psycopg import pq
+
+from viewkeeper.errors import SourceError
+from viewkeeper.sources.postgres.connection import SETTINGS, connection_string, translated
+from viewkeeper.sources.urls import SourceUrl
+
+# The server answers a request for a keepalive in milliseconds; a link silent for this long is dead.
+SILENCE_SECONDS_MAX = 6.0
+# How often an idle stream asks where the server stands: cuts wait for the answer.
+ASK_EVERY_SECONDS = 0.02
+# The server closes a stream that says nothing for wal_sender_timeout.
+REPORT_EVERY_SECONDS = 5.0
+
+_DATA, _KEEPALIVE = b"wk"
+_HEADER_BYTES = 25  # kind, start, end, time
+_KEEPALIVE_MESSAGE = struct.Struct(">xQQB")
+_REPORT = struct.Struct(">cQQQQB")
+_PLACE = struct.Struct(">Q")
+
+
+class ReplicationStream:
+    """One slot's stream from an LSN on. ``sent_lsn``: everything up to here has been read."""
+
+    def __init__(self, source: str, url: SourceUrl, slot: str, start_lsn: int) -> None:
+        self._source = source
+        self.sent_lsn = 0
+        self._confirmed_lsn = 0
+        self._heard_at = self._asked_at = self._reported_at = time.monotonic()
+        # Identifiers of slot and publication are ours: lower-case letters, digits, underscores.
+        command = (
+            f"START_REPLICATION SLOT {slot} LOGICAL {start_lsn >> 32:X}/{start_lsn & 0xFFFFFFFF:X} "
+            f"(proto_version '1', publication_names '{slot}', messages 'true')"
+        )
+        try:
+            self._connection = psycopg.Connection.connect(
+                connection_string(url, SETTINGS, replication="database"), autocommit=True
+            )
+        except psycopg.Error as error:
+            raise translated(error, source, "start its feed") from None
+        self._pq = self._connection.pgconn
+        result = self._pq.exec_(command.encode())
+        if result.status != pq.ExecStatus.COPY_BOTH:
+            self.close()
+            raise _refused(source, result)
+        self._pq.nonblocking = 1
+
+    def read(self) -> bytes | None:
+        """The next payload that has arrived; None when there is none yet."""
+        while True:
+            try:
+                size, data = self._pq.get_copy_data(1)
+            except psycopg.Error as error:
+                raise self._lost(str(error)) from None
+            if size > 0:
+                message = bytes(data)
+                kind = message[0]
+                if kind == _DATA:
+                    return message[_HEADER_BYTES:]
+                if kind == _KEEPALIVE:
+                    self._on_keepalive(message)
+            elif size == 0:
+                if not self._take_in():
+                    return None
+            else:
+                raise self._lost(self._pq.get_error_message())
+
+    def _take_in(self) -> bool:
+        """Move what the socket has into libpq's buffer; False when there was nothing."""
+        if not select.select([self._pq.socket], [], [], 0)[0]:
+            return False
+        try:
+            self._pq.consume_input()
+        except psycopg.Error as error:
+            raise self._lost(str(error)) from None
+        self._heard_at = time.monotonic()
+        return True
+
+    def _on_keepalive(self, message: bytes) -> None:
+        sent, _, wants_reply = _KEEPALIVE_MESSAGE.unpack(message)
+        # Keepalives stand between the payloads of the stream, so all before this has been read.
+        self.sent_lsn = max(self.sent_lsn, sent)
+        if wants_reply:
+            self._report(ask=False)
+
+    def wait(self, seconds: float) -> None:
+        """Until something arrives, at most so long; raises SourceError when the link is silent."""
+        now = time.monotonic()
+        if now - self._heard_at > SILENCE_SECONDS_MAX:
+            raise self._lost(f"no sign of life for {SILENCE_SECONDS_MAX:.0f} seconds")
+        if now - self._asked_at >= ASK_EVERY_SECONDS:
+            self._asked_at = now
+            self._report(ask=True)
+        elif now - self._reported_at >= REPORT_EVERY_SECONDS:
+            self._report(ask=False)
+        select.select([self._pq.socket], [], [], min(seconds, ASK_EVERY_SECONDS * 2))
+
+    def confirm(self, lsn: int) -> None:
+        """The server may forget everything up to here. Tell it only what is durable with us."""
+        self._confirmed_lsn = max(self._confirmed_lsn, lsn)
+        self._report(ask=False)
+
+    def _report(self, *, ask: bool) -> None:
+        self._reported_at = time.monotonic()
+        confirmed = self._confirmed_lsn
+        # A flush position of zero would mean "nothing": the server then keeps what it knows.
+        report = _REPORT.pack(b"r", max(confirmed, self.sent_lsn), confirmed, confirmed, 0, ask)
+        try:
+            self._pq.put_copy_data(report)
+            self._pq.flush()
+        except psycopg.Error as error:
+            raise self._lost(str(error)) from None
+
+    def _lost(self, detail: str) -> SourceError:
+        return SourceError(
+            "link-lost",
+            f"the feed of PostgreSQL source {self._source} broke",
+            source=self._source,
+            retryable=True,
+            detail=detail.strip() or "the server ended the stream",
+            hint="it is tried again by itself",
+        )
+
+    def close(self) -> None:
+        with suppress(psycopg.Error):
+            self._connection.close()
+
+
+def _refused(source: str, result: pq.abc.PGresult) -> SourceError:
+    error = psycopg.errors.error_from_result(result)
+    return translated(error, source, "start its feed")

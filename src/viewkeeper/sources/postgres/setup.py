@@ -1,0 +1,228 @@
+"""What Viewkeeper needs at a PostgreSQL server, as statements that its owner can read and run.
+
+Order matters. REPLICA IDENTITY FULL comes before the publication: publishing a table without an
+identity would make the owner's own UPDATE and DELETE fail. The publication comes before the slot: a
+slot decodes with the catalogue of its time and would fail on a publication that did not exist yet.
+
+Everything bears the instance's name (``viewkeeper_<source>``), so that two projects can share a
+server, and teardown gives every table the identity that it had before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from viewkeeper.errors import UsageError
+from viewkeeper.sources.postgres.catalogue import DESCRIPTION, Described, quote
+from viewkeeper.sources.urls import SourceUrl
+
+NAME_LENGTH_MAX = 50
+
+# Commands after which a tracked relation may be another one. An event trigger fires for these only.
+_TAGS = (
+    "ALTER TABLE", "ALTER SCHEMA", "ALTER TYPE", "ALTER DOMAIN", "ALTER EXTENSION", "CREATE TABLE",
+    "CREATE TABLE AS", "DROP TABLE", "DROP SCHEMA", "DROP TYPE", "DROP DOMAIN", "DROP EXTENSION",
+    "DROP OWNED",
+)  # fmt: skip
+
+
+def instance_name(source: str, url: SourceUrl) -> str:
+    """The name of our slot, publication and schema there: the option ``instance`` or the source's."""
+    chosen = url.options.get("instance")
+    if chosen is not None:
+        if not re.fullmatch(rf"viewkeeper_[a-z0-9_]{{1,{NAME_LENGTH_MAX}}}", chosen):
+            raise UsageError(
+                "bad-source-url",
+                f"the option instance of source {source} can't be used",
+                hint="write viewkeeper_ and then lower-case letters, digits and underscores",
+            )
+        return chosen
+    return "viewkeeper_" + re.sub(r"[^a-z0-9_]", "_", source.lower())[:NAME_LENGTH_MAX]
+
+
+def literal(text: str) -> str:
+    """A SQL string constant, whatever standard_conforming_strings says."""
+    escaped = text.replace("'", "''").replace("\\", "\\\\")
+    return f" E'{escaped}'" if "\\" in text else f"'{escaped}'"
+
+
+def setup_statements(
+    instance: str, relations: Sequence[Described], leaves: Sequence[str], *, triggers: bool
+) -> Iterator[str]:
+    """Everything but the slot; each can be run again. ``leaves``: partitions that hold rows."""
+    schema = quote(instance)
+    yield f"CREATE SCHEMA IF NOT EXISTS {schema}"
+    yield (
+        f"CREATE TABLE IF NOT EXISTS {schema}.relation_state (oid oid PRIMARY KEY, "
+        "description jsonb NOT NULL, rewritten boolean NOT NULL DEFAULT false)"
+    )
+    yield (
+        f"CREATE TABLE IF NOT EXISTS {schema}.former_identity (oid oid PRIMARY KEY, "
+        "identity text NOT NULL)"
+    )
+    tables = [*(r.quoted for r in relations if not r.partitions), *leaves]
+    for table in tables:
+        yield _remember_identity(schema, table)
+        yield _full_identity(table)
+    if triggers:
+        yield from _trigger_statements(instance)
+    for relation in relations:
+        yield (
+            f"INSERT INTO {schema}.relation_state (oid, description) "
+            f"SELECT d.oid, d.description FROM (SELECT {literal(relation.quoted)}::regclass::oid, "
+            f"({DESCRIPTION.format(relation=literal(relation.quoted) + '::regclass')})) "
+            "AS d(oid, description) ON CONFLICT (oid) DO UPDATE SET description = EXCLUDED.description"
+        )
+    yield from _publication_statements(instance, relations)
+
+
+def _remember_identity(schema: str, table: str) -> str:
+    """What `teardown_sql` puts back; kept only the first time, when it is the owner's."""
+    return (
+        f"INSERT INTO {schema}.former_identity SELECT c.oid, CASE c.relreplident "
+        "WHEN 'd' THEN 'DEFAULT' WHEN 'n' THEN 'NOTHING' WHEN 'f' THEN 'FULL' ELSE "
+        "(SELECT format('USING INDEX %I', x.relname) FROM pg_catalog.pg_index i "
+        "JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid "
+        "WHERE i.indrelid = c.oid AND i.indisreplident) END "
+        f"FROM pg_catalog.pg_class c WHERE c.oid = {literal(table)}::regclass "
+        "ON CONFLICT (oid) DO NOTHING"
+    )
+
+
+def _full_identity(table: str) -> str:
+    """Only where it is needed: ALTER TABLE waits for every running transaction on the table."""
+    return (
+        f"DO $do$ BEGIN IF (SELECT relreplident <> 'f' FROM pg_catalog.pg_class "
+        f"WHERE oid = {literal(table)}::regclass) THEN "
+        f"ALTER TABLE {table} REPLICA IDENTITY FULL; END IF; END $do$"
+    )
+
+
+def _publication_statements(instance: str, relations: Sequence[Described]) -> Iterator[str]:
+    name = quote(instance)
+    yield (
+        f"DO $do$ BEGIN IF NOT EXISTS (SELECT FROM pg_catalog.pg_publication "
+        f"WHERE pubname = {literal(instance)}) THEN CREATE PUBLICATION {name} "
+        "WITH (publish = 'insert, update, delete, truncate', publish_via_partition_root = true); "
+        "END IF; END $do$"
+    )
+    for relation in relations:
+        yield (
+            f"DO $do$ BEGIN IF NOT EXISTS (SELECT FROM pg_catalog.pg_publication_rel r "
+            "JOIN pg_catalog.pg_publication p ON p.oid = r.prpubid "
+            f"WHERE p.pubname = {literal(instance)} "
+            f"AND r.prrelid = {literal(relation.quoted)}::regclass) THEN "
+            f"ALTER PUBLICATION {name} ADD TABLE {relation.quoted}; END IF; END $do$"
+        )
+
+
+def slot_statement(instance: str) -> str:
+    return (
+        f"SELECT pg_create_logical_replication_slot({literal(instance)}, 'pgoutput') "
+        "WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_replication_slots "
+        f"WHERE slot_name = {literal(instance)})"
+    )
+
+
+def _trigger_statements(instance: str) -> Iterator[str]:
+    """Schema changes are not in the stream: a logical message puts them there, in their place.
+
+    The functions must never make the owner's own command fail: whatever goes wrong inside them
+    becomes a message that says so.
+    """
+    schema = quote(instance)
+    yield (
+        f"CREATE OR REPLACE FUNCTION {schema}.describe(relation oid) RETURNS jsonb LANGUAGE sql "
+        f"STABLE SET search_path = pg_catalog AS $vk$ {DESCRIPTION.format(relation='$1')} $vk$"
+    )
+    emit = f"PERFORM pg_logical_emit_message(true, {literal(instance)}, jsonb_build_object("
+    unclear = (
+        f"EXCEPTION WHEN OTHERS THEN {emit}'tag', tg_tag, 'unclear', sqlerrm)::text); END $vk$"
+    )
+    header = (
+        "RETURNS event_trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog "
+        "AS $vk$"
+    )
+    yield f"""CREATE OR REPLACE FUNCTION {schema}.note_ddl() {header}
+DECLARE tracked record; found jsonb;
+BEGIN
+  FOR tracked IN SELECT s.oid, s.description, s.rewritten FROM {schema}.relation_state s ORDER BY 1
+  LOOP
+    found := {schema}.describe(tracked.oid);
+    CONTINUE WHEN found IS NOT DISTINCT FROM tracked.description AND NOT tracked.rewritten;
+    {emit}'tag', tg_tag, 'statement', left(current_query(), 10000),
+      'before', tracked.description, 'after', found, 'rewritten', tracked.rewritten)::text);
+    IF found IS NULL THEN
+      DELETE FROM {schema}.relation_state s WHERE s.oid = tracked.oid;
+    ELSE
+      UPDATE {schema}.relation_state s SET description = found, rewritten = false
+      WHERE s.oid = tracked.oid;
+    END IF;
+  END LOOP;
+{unclear}"""
+    # Reason 4: a column's type changed. The others keep every value that a view can read.
+    yield f"""CREATE OR REPLACE FUNCTION {schema}.note_rewrite() {header}
+BEGIN
+  IF pg_event_trigger_table_rewrite_reason() & 4 <> 0 THEN
+    UPDATE {schema}.relation_state s SET rewritten = true
+    WHERE s.oid = pg_event_trigger_table_rewrite_oid() OR s.oid IN (
+      SELECT a.relid FROM pg_partition_ancestors(pg_event_trigger_table_rewrite_oid()) a(relid));
+  END IF;
+{unclear}"""
+    tags = ", ".join(literal(tag) for tag in _TAGS)
+    for name, event in (
+        ("ddl", f"ddl_command_end WHEN TAG IN ({tags}) EXECUTE FUNCTION {schema}.note_ddl()"),
+        ("rewrite", f"table_rewrite EXECUTE FUNCTION {schema}.note_rewrite()"),
+    ):
+        trigger = quote(f"{instance}_{name}")
+        yield f"DROP EVENT TRIGGER IF EXISTS {trigger}"
+        yield f"CREATE EVENT TRIGGER {trigger} ON {event}"
+        # Also for sessions that replay changes with session_replication_role = replica.
+        yield f"ALTER EVENT TRIGGER {trigger} ENABLE ALWAYS"
+
+
+def grant_statements(user: str, relations: Sequence[Described], *, feeds: bool) -> Iterator[str]:
+    """The least a role needs: SELECT on the tables (LOCK TABLE wants it whole), and replication."""
+    role = quote(user)
+    known = f"EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = {literal(user)}"
+    yield (f"DO $do$ BEGIN IF NOT {known}) THEN CREATE ROLE {role} LOGIN; END IF; END $do$")
+    if feeds:
+        yield (
+            f"DO $do$ BEGIN IF NOT {known} AND (rolreplication OR rolsuper)) THEN "
+            f"ALTER ROLE {role} REPLICATION; END IF; END $do$"
+        )
+    for schema in sorted({relation.schema_name for relation in relations}):
+        yield f"GRANT USAGE ON SCHEMA {quote(schema)} TO {role}"
+    for relation in relations:
+        yield f"GRANT SELECT ON TABLE {relation.quoted} TO {role}"
+
+
+def script(instance: str, sections: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """Statements as a psql script with a sentence above each part."""
+    parts = [
+        f"-- What Viewkeeper needs here, under the name {instance}. Run it as a superuser with psql.",
+        "-- It needs wal_level = logical in postgresql.conf (and a restart, if it was not).",
+        "SET lock_timeout = '3s';  -- rather stop and be run again than make your writers wait",
+    ]
+    for title, statements in sections:
+        parts.append(f"\n-- {title}")
+        parts += [statement.strip() + ";" for statement in statements]
+    return "\n".join(parts) + "\n"
+
+
+def teardown_statements(instance: str, *, triggers: bool) -> Iterator[str]:
+    """Everything but the slot, in the opposite order. Safe when some of it is gone already."""
+    schema = quote(instance)
+    if triggers:
+        yield f"DROP EVENT TRIGGER IF EXISTS {quote(f'{instance}_ddl')}"
+        yield f"DROP EVENT TRIGGER IF EXISTS {quote(f'{instance}_rewrite')}"
+    yield f"DROP PUBLICATION IF EXISTS {schema}"
+    yield f"""DO $do$ DECLARE former record; BEGIN
+  IF to_regclass({literal(f"{schema}.former_identity")}) IS NULL THEN RETURN; END IF;
+  FOR former IN EXECUTE {literal(f"SELECT f.oid::regclass AS name, f.identity FROM {schema}.former_identity f JOIN pg_catalog.pg_class c ON c.oid = f.oid")}
+  LOOP
+    EXECUTE format('ALTER TABLE %s REPLICA IDENTITY %s', former.name, former.identity);
+  END LOOP;
+END $do$"""
+    yield f"DROP SCHEMA IF EXISTS {schema} CASCADE"

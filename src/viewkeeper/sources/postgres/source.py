@@ -1,0 +1,356 @@
+"""A PostgreSQL database as a source: it opens feeds and cuts, and answers for their exactness."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from viewkeeper.errors import SourceError, UsageError
+from viewkeeper.sources.backoff import Backoff, retrying
+from viewkeeper.sources.interface import (
+    Cut,
+    Feed,
+    Finding,
+    Health,
+    Position,
+    RelationSchema,
+    Source,
+)
+from viewkeeper.sources.postgres import setup as statements
+from viewkeeper.sources.postgres.catalogue import (
+    DESCRIPTION,
+    NAMES,
+    Described,
+    described,
+    names_to_oids,
+    quote,
+)
+from viewkeeper.sources.postgres.codec import ColumnType
+from viewkeeper.sources.postgres.connection import ArrowLink, Control
+from viewkeeper.sources.postgres.cut import PostgresCut
+from viewkeeper.sources.postgres.feed import PostgresFeed
+from viewkeeper.sources.postgres.health import health_of
+from viewkeeper.sources.postgres.position import (
+    compare,
+    lsn_number,
+    make_position,
+    require_same_history,
+)
+from viewkeeper.sources.postgres.preflight import findings
+from viewkeeper.sources.postgres.tracking import TrackedRelations
+from viewkeeper.sources.urls import SourceUrl
+
+# Connections for cuts that are kept open between them: connecting costs far more than a cut.
+IDLE_LINKS_MAX = 4
+# Creating a slot waits for every transaction that is running.
+SLOT_SECONDS_MAX = 120.0
+PATIENCE = Backoff(patience_seconds=30.0)
+
+_PLACE = """
+SELECT pg_current_wal_flush_lsn()::text, pg_postmaster_start_time()::text,
+       (SELECT system_identifier::text FROM pg_control_system()),
+       (SELECT timeline_id FROM pg_control_checkpoint()),
+       pg_snapshot_xmax(pg_current_snapshot())::text, pg_is_in_recovery()
+"""
+
+_SLOT = """
+SELECT s.confirmed_flush_lsn::text, s.wal_status, s.plugin, s.database = current_database()
+FROM pg_replication_slots s WHERE s.slot_name = %s
+"""
+
+_TYPES = """
+WITH RECURSIVE base(asked, oid, modifier) AS (
+  SELECT t.oid, t.oid, -1 FROM pg_type t WHERE t.oid = ANY(%s::oid[])
+  UNION ALL
+  SELECT base.asked, d.typbasetype, d.typtypmod FROM base JOIN pg_type d ON d.oid = base.oid
+  WHERE d.typtype = 'd')
+SELECT base.asked::int8, n.nspname || '.' || t.typname, t.typtype, base.modifier,
+       CASE WHEN t.typcategory = 'A' THEN en.nspname || '.' || e.typname ELSE '' END,
+       CASE WHEN t.typcategory = 'A' THEN e.typtype::text ELSE '' END
+FROM base JOIN pg_type t ON t.oid = base.oid JOIN pg_namespace n ON n.oid = t.typnamespace
+LEFT JOIN pg_type e ON e.oid = t.typelem LEFT JOIN pg_namespace en ON en.oid = e.typnamespace
+WHERE t.typtype <> 'd'
+"""
+
+
+class PostgresSource(Source):
+    """One PostgreSQL database. Cuts and feeds may be used in other threads than the source."""
+
+    kind = "postgres"
+
+    def __init__(
+        self, name: str, url: SourceUrl, *, feed_url: SourceUrl, allow_setup: bool
+    ) -> None:
+        self.name = name
+        self.instance = statements.instance_name(name, url)
+        self._url, self._feed_url, self._allow_setup = url, feed_url, allow_setup
+        self._lock = threading.RLock()
+        self._control: Control | None = None
+        self._idle_links: list[ArrowLink] = []
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"PostgresSource({self.name}, {self._url})"
+
+    @property
+    def feed_user(self) -> str:
+        """The role that reads the feed, as the server knows it."""
+        if self._feed_url.user:
+            return self._feed_url.user
+        return str(self.control.ask("SELECT current_user::text")[0][0])
+
+    # -- connections ------------------------------------------------------------------------------
+
+    @property
+    def control(self) -> Control:
+        """The connection for small questions, opened when it is needed and again when it was lost."""
+        with self._lock:
+            if self._control is None or self._control.closed:
+                self._control = Control(self.name, self._url)
+            return self._control
+
+    def lend_link(self) -> ArrowLink:
+        """A connection for one cut; `return_link` takes it back."""
+        while True:
+            with self._lock:
+                link = self._idle_links.pop() if self._idle_links else None
+            if link is None:
+                return ArrowLink(self.name, self._url)
+            try:
+                link.run("ROLLBACK")  # also finds out whether it is still alive
+                return link
+            except SourceError:
+                link.close()
+
+    def return_link(self, link: ArrowLink) -> None:
+        try:
+            link.run("ROLLBACK")
+        except SourceError:
+            link.broken = True
+        with self._lock:
+            keep = not (self._closed or link.broken or len(self._idle_links) >= IDLE_LINKS_MAX)
+            if keep:
+                self._idle_links.append(link)
+        if not keep:
+            link.close()
+
+    def hasten(self) -> None:
+        """Have the log written out up to now, so that the feed reaches a cut's bound soon.
+
+        With asynchronous commits that could take wal_writer_delay, and on a quiet server for ever.
+        """
+        try:
+            self.control.ask(
+                "SET synchronous_commit = local; "
+                "SELECT pg_logical_emit_message(true, 'viewkeeper', '')"
+            )
+        except SourceError as error:
+            if error.retryable:
+                raise
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            links, self._idle_links = self._idle_links, []
+            control, self._control = self._control, None
+        for link in links:
+            link.close()
+        if control is not None:
+            control.close()
+
+    # -- schemas ----------------------------------------------------------------------------------
+
+    def resolve(self, relations: Sequence[str] | None) -> dict[str, int]:
+        """Names to oids; raises SourceError ``unknown-relation``."""
+        return names_to_oids(self.control.ask(NAMES), relations, self.name)
+
+    def describe(self, oids: Mapping[str, int]) -> dict[str, Described]:
+        """The relations as the catalogue has them now; one that is gone is left out."""
+        found = {}
+        for name, oid in oids.items():
+            rows = self.control.ask(DESCRIPTION.format(relation=int(oid)))
+            if rows:
+                found[name] = described(name, rows[0][0])
+        return found
+
+    def schemas(self, relations: Sequence[str] | None = None) -> Mapping[str, RelationSchema]:
+        known = self.describe(self.resolve(relations))
+        return {name: each.relation for name, each in known.items()}
+
+    # -- setting up -------------------------------------------------------------------------------
+
+    def preflight(self, relations: Sequence[str]) -> list[Finding]:
+        return findings(self, relations)
+
+    def setup_sql(self, relations: Sequence[str]) -> str:
+        known = list(self.describe(self.resolve(relations)).values())
+        base = list(
+            statements.setup_statements(self.instance, known, self._leaves(known), triggers=True)
+        )
+        grants = [
+            statement
+            for user in sorted({self._url.user, self._feed_url.user} - {""})
+            for statement in statements.grant_statements(
+                user, known, feeds=user == self._feed_url.user
+            )
+        ]
+        return statements.script(
+            self.instance,
+            [
+                ("roles: give a new one its password with \\password", grants),
+                ("old values in the feed, schema changes in the feed, the publication", base),
+                ("the slot, last: from here on the server keeps the log for us",
+                 [statements.slot_statement(self.instance)]),
+            ],
+        )  # fmt: skip
+
+    def setup(self, relations: Sequence[str]) -> None:
+        self._require_permission()
+        known = list(self.describe(self.resolve(relations)).values())
+        triggers = self.is_superuser()
+        for statement in statements.setup_statements(
+            self.instance, known, self._leaves(known), triggers=triggers
+        ):
+            self._patiently(statement)
+        self.control.ask(statements.slot_statement(self.instance), seconds_max=SLOT_SECONDS_MAX)
+
+    def teardown(self) -> None:
+        self._require_permission()
+        self.control.ask(
+            "SELECT pg_terminate_backend(active_pid, 5000) FROM pg_replication_slots "
+            "WHERE slot_name = %s AND active_pid IS NOT NULL",
+            [self.instance],
+        )
+        self.control.ask(
+            "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots "
+            "WHERE slot_name = %s",
+            [self.instance],
+        )
+        for statement in statements.teardown_statements(
+            self.instance, triggers=self.is_superuser()
+        ):
+            self._patiently(statement)
+
+    def _patiently(self, statement: str) -> None:
+        """A lock that is not to be had soon is asked for again later: writers queue behind us."""
+        retrying(
+            lambda: self.control.ask(f"SET lock_timeout = '500ms'; {statement}"),
+            PATIENCE,
+            randomness=random.Random(),
+        )
+
+    def _require_permission(self) -> None:
+        if not self._allow_setup:
+            raise UsageError(
+                "setup-not-allowed",
+                f"nothing may be created or removed at source {self.name}",
+                detail="it was opened without the permission to set up",
+                hint="run viewkeeper check --setup-sql and give the script to the source's owner, "
+                "or start with --allow-setup",
+            )
+
+    def is_superuser(self) -> bool:
+        return bool(self.control.ask("SELECT current_setting('is_superuser') = 'on'")[0][0])
+
+    def _leaves(self, known: Sequence[Described]) -> list[str]:
+        """The partitions that hold rows, quoted."""
+        oids = [oid for each in known for oid in each.partitions]
+        rows = self.control.ask(
+            "SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n "
+            "ON n.oid = c.relnamespace WHERE c.oid = ANY(%s::oid[]) AND c.relkind = 'r' ORDER BY 1, 2",
+            [oids],
+        )
+        return [f"{quote(schema)}.{quote(name)}" for schema, name in rows]
+
+    # -- positions and feeds ----------------------------------------------------------------------
+
+    def start_position(self) -> Position:
+        # The flushed position, not the insert position: what is not on disk may be lost in a crash,
+        # and a feed that waits beyond the log's new end would pass over what is written there then.
+        flushed, _, system, timeline, _, _ = self._place()
+        return make_position(system, timeline, lsn_number(flushed))
+
+    def _place(self) -> tuple[Any, ...]:
+        return self.control.ask(_PLACE)[0]
+
+    def compare_positions(self, left: Position, right: Position) -> int:
+        return compare(left, right, self.name)
+
+    def feed(self, relations: Sequence[str], start: Position) -> Feed:
+        known = self.describe(self.resolve(relations))
+        _, started, system, timeline, xid_near, _ = self._place()
+        require_same_history(start, make_position(system, timeline, 0), self.name)
+        self._require_slot(start)
+        self._require_published(list(known.values()))
+        tracked = TrackedRelations(
+            self.name, list(known.values()), self._look_up_types, self._describe_now
+        )
+        return PostgresFeed(
+            self.name,
+            self._feed_url,
+            self.instance,
+            tracked,
+            start,
+            life=started,
+            xid_near=int(xid_near),
+        )
+
+    def _look_up_types(self, oids: Sequence[int]) -> Mapping[int, ColumnType]:
+        rows = self.control.ask(_TYPES, [list(oids)])
+        return {row[0]: ColumnType(row[1], row[2], row[3], row[4], row[5]) for row in rows}
+
+    def _describe_now(self, oid: int, name: str) -> Described | None:
+        return self.describe({name: oid}).get(name)
+
+    def _require_slot(self, start: Position) -> None:
+        """A slot asked for a place before its confirmed one would start later, silently."""
+        rows = self.control.ask(_SLOT, [self.instance])
+        if not rows:
+            raise self._gap(f"there is no slot {self.instance}")
+        confirmed, wal_status, plugin, ours = rows[0]
+        if plugin != "pgoutput" or not ours:
+            raise self._gap(f"the slot {self.instance} belongs to another database or plugin")
+        if wal_status == "lost":
+            raise self._gap(f"the server has removed the log that slot {self.instance} needs")
+        if confirmed is None or lsn_number(confirmed) > int(start["lsn"]):
+            raise self._gap(
+                f"the slot {self.instance} has moved on to {confirmed}, beyond our position"
+            )
+
+    def _gap(self, detail: str) -> SourceError:
+        return SourceError(
+            "feed-gap",
+            f"the feed of PostgreSQL source {self.name} can't continue where it stopped",
+            source=self.name,
+            retryable=False,
+            detail=detail,
+            hint="set the source up again and rebuild the views that read it",
+        )
+
+    def _require_published(self, known: Sequence[Described]) -> None:
+        rows = self.control.ask(
+            "SELECT r.prrelid::int8 FROM pg_publication_rel r JOIN pg_publication p "
+            "ON p.oid = r.prpubid WHERE p.pubname = %s",
+            [self.instance],
+        )
+        published = {row[0] for row in rows}
+        missing = [each.name for each in known if each.oid not in published]
+        if missing:
+            raise SourceError(
+                "not-published",
+                f"relations of PostgreSQL source {self.name} are not in its publication",
+                source=self.name,
+                retryable=False,
+                detail=", ".join(missing),
+                hint="viewkeeper check --setup-sql prints what its owner runs",
+            )
+
+    # -- cuts and health --------------------------------------------------------------------------
+
+    def cut(self, relations: Sequence[str], shared: Mapping[str, Any] | None = None) -> Cut:
+        return PostgresCut(self, relations, shared)
+
+    def health(self) -> Health:
+        return health_of(self.control, self.instance)
