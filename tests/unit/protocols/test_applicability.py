@@ -1,0 +1,76 @@
+"""Which views a protocol refuses, and how it says so; that it forgets what it need not remember."""
+
+import pytest
+
+from paper.figure5 import DEFINITION, SCENARIO
+from viewkeeper.algebra.expressions import Aggregate
+from viewkeeper.errors import UsageError
+from viewkeeper.protocols.registry import PROTOCOLS, protocol_named
+from viewkeeper.simulator.generator import Size, random_scenario
+from viewkeeper.simulator.scenario import Network
+from viewkeeper.simulator.scheduler import SeededScheduler
+from viewkeeper.simulator.world import World
+from viewkeeper.views import Grouping, Term, ViewDefinition
+
+
+@pytest.mark.parametrize("name", ["strobe", "c-strobe"])
+def test_protocols_that_need_keys_refuse_views_without_them(name):
+    with pytest.raises(UsageError) as caught:
+        PROTOCOLS[name](DEFINITION, SCENARIO.extent)
+    assert caught.value.code == "protocol-not-applicable"
+    assert "r1 has no key" in caught.value.detail
+    assert "sweep" in caught.value.hint
+
+
+def test_eca_refuses_several_sources():
+    with pytest.raises(UsageError, match="reads 3 sources"):
+        PROTOCOLS["eca"](DEFINITION, SCENARIO.extent)
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_every_protocol_refuses_a_view_that_groups(name):
+    term = random_scenario(1, Size(keyed=True, one_source=True)).definition.terms[0]
+    grouped = Term(term.occurrences, term.predicates, (), Grouping((), (Aggregate("n", "count"),)))
+    keyed = Term(term.occurrences, term.predicates, term.outputs, grouped.grouping)
+    with pytest.raises(UsageError, match="groups or removes duplicates"):
+        PROTOCOLS[name](ViewDefinition("v", (keyed,)), SCENARIO.extent)
+
+
+def test_an_unknown_protocol_is_answered_with_the_nearest_name():
+    with pytest.raises(UsageError) as caught:
+        protocol_named("swep")
+    assert "did you mean sweep?" in caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["sweep", "nested-sweep", "parallel-sweep", "recompute"])
+def test_a_protocol_at_rest_remembers_no_transactions(name):
+    for seed in range(20):
+        scenario = random_scenario(seed, Size(transactions=12))
+        world = World(scenario, PROTOCOLS[name], Network(fifo=False, inversions=True))
+        scheduler = SeededScheduler(seed)
+        while (choice := scheduler.choose(world)) is not None:
+            world.take(choice)
+        assert len(world.protocol.recent) == 0
+
+
+def test_nested_sweep_falls_back_to_sweep_when_it_has_absorbed_enough(monkeypatch):
+    from viewkeeper.protocols.nested_sweep import NestedSweep
+    from viewkeeper.simulator.run import judged
+
+    def widest(limit: int) -> int:
+        monkeypatch.setattr(NestedSweep, "absorbed_max", limit)
+        widest = 0
+        for seed in range(30):
+            scenario = random_scenario(seed, Size(transactions=12))
+            world = World(scenario, NestedSweep)
+            scheduler = SeededScheduler(seed)
+            while (choice := scheduler.choose(world)) is not None:
+                world.take(choice)
+            steps = zip(world.claims, world.claims[1:], strict=False)
+            widest = max(widest, *(b.total - a.total for a, b in steps))
+            assert judged(NestedSweep, seed, scenario, world).is_good
+        return widest
+
+    assert widest(16) > 3
+    assert widest(3) == 3
+    assert widest(1) == 1
