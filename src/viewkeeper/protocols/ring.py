@@ -1,0 +1,164 @@
+"""The basic ring: a token goes round the sources for ever, and gathers changes of the view.
+
+Paper: Rings (2002), section 4.2, Figure 1. Level: strong, complete when one update is put in at a
+time. Assumes: reliable channels, in no particular order, and a view of one term.
+
+Sources never answer questions; instead the token visits them. A node puts the sum of its changes since
+the last visit into its entry of the token, and joins its data *without* those changes into the entries
+of all others. When the token is back, the node's entry has met every other source exactly once, each
+in the state it had in the serial order of visits: it is the next change of the view and goes to the
+warehouse. With n sources, n changes are on their way at once, in one message.
+
+| here | Figure 1 |
+|---|---|
+| `RingNode._token_arrived` | lines 1-10 |
+| `RingNode._committed` | lines 11-13; ``_queue`` sums up to Δ_i |
+| `RingWarehouse.step` | lines 14-17 |
+| ``one_at_a_time`` | the remark after Figure 1 |
+
+Where we differ: the print starts next_sn at 0, but the first increment has number 1 and would wait for
+ever; we start at 1. An empty Δ_F is not sent, as printed; therefore every increment names the whole cut
+at which the view then stands, including changes that had no effect by themselves.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from viewkeeper.errors import invariant
+from viewkeeper.protocols.messages import InstallChange
+from viewkeeper.protocols.tokens import (
+    Action,
+    Event,
+    Increment,
+    IncrementArrived,
+    LocalData,
+    PassToken,
+    RingProtocol,
+    RingSystem,
+    SendIncrement,
+    Token,
+    TokenArrived,
+    TransactionCommitted,
+    require_linear,
+    sources_of,
+    view_change,
+    visited,
+    without_nothing,
+)
+from viewkeeper.timeline import Cut, Transaction
+from viewkeeper.views.definition import RelationName, ViewDefinition
+
+
+class Ring(RingProtocol):
+    """Puts the machines of a basic ring together."""
+
+    name = "ring"
+    paper = "Rings, section 4.2"
+
+    @staticmethod
+    def system(
+        definition: ViewDefinition,
+        extent: Any,
+        contents: Mapping[RelationName, Any],
+        *,
+        one_at_a_time: bool = False,
+    ) -> RingSystem:
+        """Nodes with their initial contents; the token starts on its way to the first of them."""
+        require_linear(Ring.name, definition, one_term=True)
+        ring = sources_of(definition.terms[0])
+        nodes = {
+            source: RingNode(definition, source, contents, one_at_a_time=one_at_a_time)
+            for source in ring
+        }
+        token = Token.empty(0, ring, Cut.start(ring))
+        return RingSystem(Ring.name, nodes, RingWarehouse(), (PassToken(ring[0], token),))
+
+
+class RingNode:
+    """A data node: it lives where its source's data is."""
+
+    def __init__(
+        self,
+        definition: ViewDefinition,
+        source: str,
+        contents: Mapping[RelationName, Any],
+        *,
+        one_at_a_time: bool = False,
+    ) -> None:
+        self.definition = definition
+        self.source = source
+        self.one_at_a_time = one_at_a_time
+        self.data = LocalData(definition, source, contents)
+        self._queue: deque[Transaction] = deque()
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._queue
+
+    def step(self, event: Event) -> tuple[Action, ...]:
+        match event:
+            case TransactionCommitted(transaction):
+                self._queue.append(transaction)
+                return ()
+            case TokenArrived(token):
+                return tuple(self._token_arrived(token))
+            case _:
+                invariant(False, f"a data node of the ring got {event}")
+                return ()
+
+    def _token_arrived(self, token: Token) -> Iterator[Action]:
+        taken = self._taken()
+        left, finished = visited(token, self.data, taken)
+        self.data.advance(taken)
+        if finished is not None:
+            left = replace(left, number=left.number + 1)
+            assembly = self.data.assemblies[token.term]
+            change = view_change(self.definition, token.term, assembly, finished)
+            yield SendIncrement(
+                Increment(token.term, left.number, self.source, finished.upto, change, finished.cut)
+            )
+        following = token.ring[(token.ring.index(self.source) + 1) % len(token.ring)]
+        yield PassToken(following, without_nothing(left))
+
+    def _taken(self) -> tuple[Transaction, ...]:
+        """The changes that go into the token now: all that wait, or the first."""
+        number = min(1, len(self._queue)) if self.one_at_a_time else len(self._queue)
+        return tuple(self._queue.popleft() for _ in range(number))
+
+
+class RingWarehouse:
+    """The warehouse: it installs increments in the order of their numbers."""
+
+    first_number = 1
+
+    def __init__(self) -> None:
+        self._next = self.first_number
+        self._early: dict[int, Increment] = {}
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._early
+
+    @property
+    def waiting(self) -> tuple[Increment, ...]:
+        """Increments that arrived before an earlier one."""
+        return tuple(self._early.values())
+
+    def step(self, event: Event) -> tuple[Action, ...]:
+        match event:
+            case IncrementArrived(increment):
+                # Channels reorder; the number that the token gave it says when its turn is.
+                self._early[increment.number] = increment
+                return tuple(self._due())
+            case _:
+                invariant(False, f"the warehouse of the ring got {event}")
+                return ()
+
+    def _due(self) -> Iterator[Action]:
+        while (increment := self._early.pop(self._next, None)) is not None:
+            self._next += 1
+            yield InstallChange(increment.change, increment.cut, ())

@@ -1,0 +1,213 @@
+"""Rings for views of several terms (UNION ALL): one token per term, changes visible in all at once.
+
+Paper: Rings (2002), section 5; the protocol itself is only sketched there. Level: strong, complete when
+one update is put in at a time. Assumes: reliable channels, in no particular order.
+
+A source may take part in several terms. If its change became visible in one of them earlier than in
+another, a reader would see a state that never was. So a node puts its changes in only when the tokens
+of *all* its terms are with it at the same time, and the warehouse installs the increments of one change
+together. Because a token is at one place at a time, any two changes that share a term have the same
+order in every term they share: the warehouse never has to choose, and never waits in a circle.
+
+A node that waits for tokens keeps those it has. Two nodes could then wait for each other for ever (the
+paper does not say how that is avoided): so a node keeps a token only if it already has those of all its
+terms with lower numbers, and lets it pass otherwise. The node with the highest token that is kept waits
+only for tokens that nobody keeps; those go round and reach it.
+
+| here | section 5 |
+|---|---|
+| `TermsNode._kept` | tokens "simultaneously present" at x_i |
+| `TermsWarehouse._due` | "in the correct order for each ring", "atomically" across rings |
+| `Increment.source`, ``upto`` | which increments are due to the same update |
+
+Where we differ: increments are sent even when they are empty, since the warehouse must learn that
+nothing is missing from a change any more.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from viewkeeper.algebra.expressions import FALSE
+from viewkeeper.errors import invariant
+from viewkeeper.protocols.messages import InstallChange
+from viewkeeper.protocols.tokens import (
+    Action,
+    Entry,
+    Event,
+    Increment,
+    IncrementArrived,
+    LocalData,
+    PassToken,
+    RingProtocol,
+    RingSystem,
+    SendIncrement,
+    Token,
+    TokenArrived,
+    TransactionCommitted,
+    require_linear,
+    sources_of,
+    view_change,
+    visited,
+)
+from viewkeeper.timeline import Cut, Transaction
+from viewkeeper.views.definition import RelationName, ViewDefinition
+
+
+class RingTerms(RingProtocol):
+    """Puts the machines of a ring per term together."""
+
+    name = "ring-terms"
+    paper = "Rings, section 5"
+
+    @staticmethod
+    def system(
+        definition: ViewDefinition,
+        extent: Any,
+        contents: Mapping[RelationName, Any],
+        *,
+        one_at_a_time: bool = False,
+    ) -> RingSystem:
+        """Nodes with their initial contents; each term's token starts towards its first source."""
+        require_linear(RingTerms.name, definition, one_term=False)
+        nothing = extent.where(FALSE)
+        nodes = {
+            source: TermsNode(definition, source, contents, one_at_a_time=one_at_a_time)
+            for source in definition.sources
+        }
+        rings = [sources_of(term) for term in definition.terms]
+        tokens = tuple(
+            PassToken(ring[0], Token.empty(term, ring, Cut.start(ring)))
+            for term, ring in enumerate(rings)
+        )
+        return RingSystem(RingTerms.name, nodes, TermsWarehouse(definition, nothing), tokens)
+
+
+class TermsNode:
+    """A data node with a place in the ring of every term that reads it."""
+
+    def __init__(
+        self,
+        definition: ViewDefinition,
+        source: str,
+        contents: Mapping[RelationName, Any],
+        *,
+        one_at_a_time: bool = False,
+    ) -> None:
+        self.definition = definition
+        self.source = source
+        self.one_at_a_time = one_at_a_time
+        self.data = LocalData(definition, source, contents)
+        self._queue: deque[Transaction] = deque()
+        self._kept: dict[int, Token] = {}
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._queue and not self._kept
+
+    @property
+    def kept(self) -> tuple[Token, ...]:
+        """Tokens that wait here for others."""
+        return tuple(self._kept.values())
+
+    def step(self, event: Event) -> tuple[Action, ...]:
+        match event:
+            case TransactionCommitted(transaction):
+                self._queue.append(transaction)
+                return ()
+            case TokenArrived(token):
+                return tuple(self._token_arrived(token))
+            case _:
+                invariant(False, f"a data node of the ring of terms got {event}")
+                return ()
+
+    def _token_arrived(self, token: Token) -> Iterator[Action]:
+        terms = sorted(self.data.assemblies)
+        lower = [term for term in terms if term < token.term]
+        if not self._queue or not all(term in self._kept for term in lower):
+            yield from self._passed_on(token, ())
+            return
+        self._kept[token.term] = token
+        if len(self._kept) == len(terms):
+            taken = self._taken()
+            # All tokens are here: between the first and the last of these visits nobody else can
+            # put anything into any of these terms, so the change has one place in all orders.
+            for term in terms:
+                yield from self._passed_on(self._kept.pop(term), taken)
+            self.data.advance(taken)
+
+    def _passed_on(self, token: Token, taken: tuple[Transaction, ...]) -> Iterator[Action]:
+        left, finished = visited(token, self.data, taken)
+        if finished is not None:
+            left = replace(left, number=left.number + 1)
+            yield SendIncrement(self._increment(left, finished))
+        following = token.ring[(token.ring.index(self.source) + 1) % len(token.ring)]
+        yield PassToken(following, left)
+
+    def _increment(self, token: Token, finished: Entry) -> Increment:
+        assembly = self.data.assemblies[token.term]
+        change = view_change(self.definition, token.term, assembly, finished)
+        return Increment(token.term, token.number, self.source, finished.upto, change, finished.cut)
+
+    def _taken(self) -> tuple[Transaction, ...]:
+        number = 1 if self.one_at_a_time else len(self._queue)
+        return tuple(self._queue.popleft() for _ in range(number))
+
+
+class TermsWarehouse:
+    """Installs the increments of one change in all its terms at once, each term in its order."""
+
+    def __init__(self, definition: ViewDefinition, nothing: Any) -> None:
+        self.nothing = nothing
+        self._terms_of = {
+            source: tuple(i for i, t in enumerate(definition.terms) if source in sources_of(t))
+            for source in definition.sources
+        }
+        self._next = dict.fromkeys(range(len(definition.terms)), 1)
+        self._early: dict[tuple[int, int], Increment] = {}
+        self._cut = Cut.start(definition.sources)
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._early
+
+    @property
+    def waiting(self) -> tuple[Increment, ...]:
+        """Increments that wait for an earlier one, or for the rest of their change."""
+        return tuple(self._early.values())
+
+    def step(self, event: Event) -> tuple[Action, ...]:
+        match event:
+            case IncrementArrived(increment):
+                self._early[increment.term, increment.number] = increment
+                return tuple(self._due())
+            case _:
+                invariant(False, f"the warehouse of the ring of terms got {event}")
+                return ()
+
+    def _due(self) -> Iterator[Action]:
+        """Install every change whose increments are next in all of its terms."""
+        while (change := self._next_change()) is not None:
+            total = self.nothing
+            for increment in change:
+                total = total + increment.change
+                del self._early[increment.term, increment.number]
+                self._next[increment.term] += 1
+            source, upto = change[0].source, change[0].upto
+            self._cut = self._cut.advanced(source, upto)
+            yield InstallChange(total, self._cut, ())
+
+    def _next_change(self) -> tuple[Increment, ...] | None:
+        for term, number in self._next.items():
+            head = self._early.get((term, number))
+            if head is None:
+                continue
+            parts = [self._early.get((t, self._next[t])) for t in self._terms_of[head.source]]
+            present = tuple(part for part in parts if part is not None)
+            same = {(part.source, part.upto) for part in present}
+            if len(present) == len(parts) and same == {(head.source, head.upto)}:
+                return present
+        return None

@@ -1,0 +1,192 @@
+"""Runs of the ring protocols: a seed and a verdict, latencies in message delays, idle costs."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+from viewkeeper.algebra.expressions import Column, Output
+from viewkeeper.consistency import check
+from viewkeeper.consistency.histories import ViewStates
+from viewkeeper.errors import invariant
+from viewkeeper.protocols.quiescent_ring import QuiescentRing, Refresh
+from viewkeeper.protocols.ring import Ring
+from viewkeeper.protocols.ring_terms import RingTerms
+from viewkeeper.protocols.tokens import RingProtocol, RingSystem
+from viewkeeper.simulator.generator import Size, random_scenario
+from viewkeeper.simulator.ring_world import (
+    Choice,
+    Deliver,
+    Demands,
+    MakeSystem,
+    RingWorld,
+)
+from viewkeeper.simulator.run import Outcome
+from viewkeeper.simulator.scenario import Scenario
+from viewkeeper.simulator.scheduler import MOOD_STEPS_MAX, Mood
+from viewkeeper.views.definition import Term, ViewDefinition
+from viewkeeper.views.level import Level
+
+RING_PROTOCOLS: dict[str, type[RingProtocol]] = {
+    protocol.name: protocol for protocol in (Ring, QuiescentRing, RingTerms)
+}
+STEPS_MAX = 20_000
+
+
+@dataclass(frozen=True)
+class RingOptions:
+    """Which ring, and how it is used. The two refreshes of the warehouse are for the quiescent one."""
+
+    protocol: str = Ring.name
+    one_at_a_time: bool = False
+    refresh: Refresh = Refresh.ON_UPDATE
+    # How many questions of readers, and ends of periods, happen in a run.
+    queries: int = 0
+    ticks: int = 0
+
+    @property
+    def expected_level(self) -> Level:
+        """Strong; one update at a time leaves no state out."""
+        return Level.COMPLETE if self.one_at_a_time else RING_PROTOCOLS[self.protocol].level
+
+    def system(self, definition: ViewDefinition, extent: Any, contents: Any) -> RingSystem:
+        """The machines for one view."""
+        one = self.one_at_a_time
+        if self.protocol == Ring.name:
+            return Ring.system(definition, extent, contents, one_at_a_time=one)
+        if self.protocol == RingTerms.name:
+            return RingTerms.system(definition, extent, contents, one_at_a_time=one)
+        invariant(self.protocol == QuiescentRing.name, f"{self.protocol} is not a ring")
+        return QuiescentRing.system(
+            definition, extent, contents, one_at_a_time=one, refresh=self.refresh
+        )
+
+    @property
+    def demands(self) -> Demands:
+        return Demands(self.queries, self.ticks)
+
+
+@dataclass(frozen=True)
+class RingOutcome(Outcome):
+    """An outcome, and whether readers who made the warehouse refresh saw all that was committed."""
+
+    fresh_queries: bool = True
+
+    @property
+    def is_good(self) -> bool:
+        return super().is_good and self.fresh_queries
+
+
+# -- seeds ------------------------------------------------------------------------------------------
+
+
+class RingScheduler:
+    """Chooses at random among what could happen; the same seed makes the same choices."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(f"ring schedule {seed}")
+        self._mood = Mood.MIXED
+        self._steps_left = 0
+
+    def choose(self, world: RingWorld) -> Choice | None:
+        choices = world.choices()
+        if not choices:
+            return None
+        if self._steps_left == 0:
+            self._mood = self._random.choice(list(Mood))
+            self._steps_left = self._random.randint(1, MOOD_STEPS_MAX)
+        self._steps_left -= 1
+        weights = [1.0 if isinstance(c, Deliver) else self._mood.value for c in choices]
+        return self._random.choices(choices, weights)[0]
+
+
+def run_ring_to_end(world: RingWorld, scheduler: RingScheduler) -> None:
+    """Let things happen until nothing can; then everything must have come to rest."""
+    while (choice := scheduler.choose(world)) is not None:
+        world.take(choice)
+        invariant(world.steps < STEPS_MAX, "the ring does not come to rest")
+    world.require_finished()
+
+
+def ring_scenario(seed: int, size: Size, options: RingOptions) -> Scenario:
+    """The scenario that the seed means: one term, or several over some of the sources each."""
+    scenario = random_scenario(seed, size)
+    definition = scenario.definition
+    if options.protocol == RingTerms.name:
+        terms = _terms(random.Random(f"terms {seed}"), definition.terms[0])
+    else:
+        terms = definition.terms[:1]
+    view = ViewDefinition(definition.name, terms)
+    return Scenario(
+        view,
+        {name: rows for name, rows in scenario.initial.items() if name.source in view.sources},
+        {source: scenario.scripts[source] for source in view.sources},
+    )
+
+
+def _terms(rng: random.Random, term: Term) -> tuple[Term, ...]:
+    """Two to four terms, each over some occurrences of this one, in any order."""
+    terms = []
+    for _ in range(rng.randint(2, 4)):
+        chosen = rng.sample(term.occurrences, rng.randint(1, len(term.occurrences)))
+        aliases = {occurrence.alias for occurrence in chosen}
+        kept = tuple(p for p in term.predicates if term.aliases_in(p) <= aliases)
+        outputs = (
+            Output("a", Column(chosen[0].qualified("a"))),
+            Output("b", Column(chosen[-1].qualified("b"))),
+        )
+        terms.append(Term(tuple(chosen), kept, outputs))
+    return tuple(terms)
+
+
+def simulated_ring(
+    options: RingOptions,
+    seed: int,
+    size: Size,
+    *,
+    search: bool = False,
+    make_system: MakeSystem | None = None,
+) -> RingOutcome:
+    """Run one seed to its end, invariants checked at every step, and judge it."""
+    scenario = ring_scenario(seed, size, options)
+    world = RingWorld(scenario, make_system or options.system, options.demands)
+    run_ring_to_end(world, RingScheduler(seed))
+    return judged_ring(options, seed, scenario, world, search=search)
+
+
+def judged_ring(
+    options: RingOptions, seed: int, scenario: Scenario, world: RingWorld, *, search: bool = False
+) -> RingOutcome:
+    """The verdict on a run that is over."""
+    verdict = check(
+        [scenario.definition],
+        scenario.histories,
+        [(state,) for state in world.states],
+        None if search else world.claims,
+    )
+    return RingOutcome(
+        protocol=options.protocol,
+        seed=seed,
+        sources=len(scenario.scripts),
+        transactions=scenario.number_of_transactions,
+        verdict=verdict,
+        expected_level=options.expected_level,
+        states=len(world.states),
+        messages=world.counters.as_dict(),
+        fresh_queries=options.refresh is not Refresh.ON_QUERY or _queries_are_fresh(world),
+    )
+
+
+def _queries_are_fresh(world: RingWorld) -> bool:
+    """Whether every answer is the view at a cut that has all that was committed before the question."""
+    histories = world.scenario.histories
+    views = ViewStates([world.scenario.definition], histories)
+    return all(
+        query.state is not None
+        and any(
+            cut.includes(query.committed) and views.at(cut) == (world.states[query.state],)
+            for cut in histories.all_cuts()
+        )
+        for query in world.queries.values()
+    )
