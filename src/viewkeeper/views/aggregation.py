@@ -134,9 +134,7 @@ def group_keys(
             raise text.error(
                 "unsupported-group-by",
                 f"GROUP BY with {key.replace('_', ' ').upper()} is not supported",
-                text.keyword(
-                    part[0] if isinstance(part, list) else None, key.split("_")[0].upper()
-                ),
+                text.first("GROUP BY", "GROUP"),
                 hint="list the columns to group by; several groupings are several views",
             )
     keys = [_key(aggregation, node, selected) for node in group.expressions]

@@ -9,10 +9,7 @@ from sqlglot import exp
 from viewkeeper.algebra.expressions import (
     AGGREGATE_FUNCTIONS,
     Call,
-    Case,
-    Comparison,
     Expression,
-    Literal,
 )
 from viewkeeper.algebra.functions import FUNCTIONS
 from viewkeeper.algebra.types import INTEGER
@@ -81,7 +78,7 @@ def call_of(translator: Translator, node: exp.Expr) -> Expression | None:
         raise _unknown(translator, node, name)
     arguments = arguments_of(node)
     if name in _ALIKE and arguments:
-        return _alike(translator, name, arguments)
+        return Call(name, tuple(translator.together(arguments)))
     if name == "substring":
         return Call(name, tuple(_substring(translator, arguments)))
     return Call(name, tuple(translator.translated(argument) for argument in arguments))
@@ -96,17 +93,6 @@ def arguments_of(node: exp.Expr) -> list[exp.Expr]:
         case _:
             parts = (node.this, node.args.get("start"), node.args.get("length"))
             return [part for part in parts if part is not None]
-
-
-def _alike(translator: Translator, name: str, arguments: list[exp.Expr]) -> Expression:
-    values = translator.together(arguments)
-    if name == "nullif" and len(values) == 2:
-        left, right = (translator.type(value) for value in values)
-        if left != right:
-            # Spark's result has the left side's type; the algebra's nullif wants both alike.
-            equal = Comparison("=", values[0], values[1])
-            return Case(((equal, Literal(None, left)),), values[0])
-    return Call(name, tuple(values))
 
 
 def _substring(translator: Translator, arguments: list[exp.Expr]) -> list[Expression]:

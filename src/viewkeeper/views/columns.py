@@ -86,6 +86,13 @@ def _unknown(text: SqlText, scope: Scope, node: exp.Column, written: str) -> Usa
             detail=f"the tables that can be named here are {listed(known)}",
             hint=f"did you mean {close}.{name.text}?" if close else "use an alias given in FROM",
         )
+    if not qualifier and name.among(scope.outputs):
+        return text.error(
+            "unknown-column",
+            f"{written} is an output, and can't be used here",
+            node,
+            hint=f"repeat what {written} stands for; only GROUP BY and HAVING know outputs",
+        )
     close = nearest(written if qualifier else name.text, scope.all_names())
     columns = [column.name for column in scope.candidates(qualifier)]
     return text.error(

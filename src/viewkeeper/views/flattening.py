@@ -8,13 +8,13 @@ FROM gives several *alternatives*; the query around it is distributed over them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 
 from sqlglot import exp
 
-from viewkeeper.algebra.expressions import Column, Comparison, Expression, Output, substituted
+from viewkeeper.algebra.expressions import Column, Comparison, Expression, substituted
 from viewkeeper.algebra.types import Schema
 from viewkeeper.errors import UsageError
 from viewkeeper.views.definition import Occurrence, Term
@@ -48,6 +48,10 @@ class Joined:
 
     def where(self, predicates: tuple[Expression, ...]) -> Joined:
         return Joined(self.occurrences, self.predicates + predicates, self.scope)
+
+    def naming(self, outputs: tuple[str, ...]) -> Joined:
+        """The part as seen by a SELECT that gives its outputs these names."""
+        return replace(self, scope=replace(self.scope, outputs=outputs))
 
     def using(self, other: Joined, pairs: tuple[tuple[Visible, Visible], ...]) -> Joined:
         """The join on equal columns of the same name, which are seen once."""
@@ -134,14 +138,20 @@ def require_flat(text: SqlText, terms: tuple[Term, ...], node: exp.Expr) -> None
         raise unflattened(text, node, f"a subquery in FROM with {what}")
 
 
-def unflattened(text: SqlText, node: exp.Expr, what: str) -> UsageError:
+def unflattened(
+    text: SqlText,
+    node: exp.Expr,
+    what: str,
+    *,
+    hint: str = "group in the outermost SELECT, or make two views and join them when you query",
+) -> UsageError:
     return text.error(
         "unsupported-subquery",
         f"{what} is not supported",
         node,
         detail="a subquery in FROM must dissolve into the joins around it: SELECT, FROM, WHERE and "
         "UNION ALL",
-        hint="group in the outermost SELECT, or make two views",
+        hint=hint,
     )
 
 
@@ -159,7 +169,3 @@ def base(occurrence: Occurrence, path: tuple[str, ...]) -> Joined:
         Visible(name, Column(occurrence.qualified(name))) for name in occurrence.schema.names
     )
     return Joined((occurrence,), (), Scope.of(Item(path, columns)))
-
-
-def outputs_of(visible: tuple[Visible, ...]) -> tuple[Output, ...]:
-    return tuple(Output(column.name, column.expression) for column in visible)

@@ -95,27 +95,15 @@ class FromReader:
             if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table):
                 self._note_aliases([node.this])
 
-    def _joins(self, first: Alternatives, joins: list[exp.Join]) -> Alternatives:
-        """Commas bind loosest: between them stand chains of JOINs, which see only their own."""
-        product: Alternatives | None = None
-        chain = first
+    def _joins(self, found: Alternatives, joins: list[exp.Join]) -> Alternatives:
+        """One join after the other, from the left; as in Spark, a comma binds like any JOIN."""
         for join in joins:
             require_only(self.text, join, _JOIN_PARTS, "a join")
             if (refusal := refused_join(self.text, join)) is not None:
                 raise refusal
-            part = self._part(join.this)
-            if _is_comma(join):
-                product = self._product(product, chain)
-                chain = part
-            else:
-                pairs = combined(self.text, chain, part)
-                chain = tuple(self._join(left, right, join) for left, right in pairs)
-        return self._product(product, chain)
-
-    def _product(self, left: Alternatives | None, right: Alternatives) -> Alternatives:
-        if left is None:
-            return right
-        return tuple(a.beside(b) for a, b in combined(self.text, left, right))
+            pairs = combined(self.text, found, self._part(join.this))
+            found = tuple(self._join(left, right, join) for left, right in pairs)
+        return found
 
     def _join(self, left: Joined, right: Joined, join: exp.Join) -> Joined:
         if using := join.args.get("using"):
@@ -224,11 +212,6 @@ class FromReader:
 _JOIN_PARTS = ("this", "on", "using", "kind", "side", "method")
 
 
-def _is_comma(join: exp.Join) -> bool:
-    # The Spark dialect gives every JOIN without a condition the condition TRUE, but not a comma.
-    return not any(join.args.get(part) for part in _JOIN_PARTS[1:])
-
-
 def alias_given(node: exp.Expr) -> str:
     """The alias that the text gives to an item of FROM, or the empty string."""
     return str(node.alias)
@@ -278,5 +261,7 @@ def misplaced_aggregate(text: SqlText, call: exp.Expr, clause: str) -> UsageErro
         "misplaced-aggregate",
         f"an aggregate can't stand in {clause}",
         call,
-        hint="put conditions on groups into HAVING",
+        hint="group by columns and what is computed from them"
+        if clause == "GROUP BY"
+        else "put conditions on groups into HAVING",
     )

@@ -121,7 +121,7 @@ def from_text(text: str, type: Type) -> Literal | None:
         case Kind.TIMESTAMP | Kind.LOCAL_TIMESTAMP:
             return Literal(_timestamp(stripped, with_zone=type.kind is Kind.TIMESTAMP), type)
         case Kind.DOUBLE:
-            return Literal(_double(stripped), type)
+            return Literal(canonical(_double(stripped), type), type)
         case Kind.DECIMAL:
             return Literal(_decimal_of(stripped, type), type)
         case Kind.STRING:

@@ -137,7 +137,9 @@ class _QueryReader:
                 f"unsupported-{name.lower()}",
                 f"{name} is not supported",
                 place,
-                hint="use a join for INTERSECT; rows that are missing elsewhere are two views",
+                hint="join the two queries on their columns and write SELECT DISTINCT"
+                if name == "INTERSECT"
+                else "keep the two sides as two views and subtract when you query them",
             )
         if node.args.get("distinct"):
             raise self._text.error(
@@ -171,11 +173,15 @@ class _QueryReader:
                 hint="add FROM source.table",
             )
         reader = FromReader(self._text, self._catalog, environment, self.read)
-        alternatives = reader.read(node)
+        aliases = tuple(item.alias for item in node.expressions if isinstance(item, exp.Alias))
+        alternatives = tuple(joined.naming(aliases) for joined in reader.read(node))
         terms = tuple(self._term(node, joined, named) for joined in alternatives)
         if len(terms) > 1 and not terms[0].is_linear:
             raise unflattened(
-                self._text, node.args["from_"], "grouping or DISTINCT over a UNION ALL in FROM"
+                self._text,
+                node.args["from_"],
+                "grouping or DISTINCT over a UNION ALL in FROM",
+                hint="keep the UNION ALL as the view, and group when you query it",
             )
         return _alike(terms)
 

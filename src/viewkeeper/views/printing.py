@@ -152,7 +152,7 @@ def term_sql(term: Term) -> str:
     )
     lines = [f"SELECT{' DISTINCT' * term.distinct}\n  {outputs}"]
     lines.append("FROM " + ",\n  ".join(map(_table, term.occurrences)))
-    joined = _joined_names(term)
+    joined = joined_names(term)
     if term.predicates:
         lines.append("WHERE " + _conditions(term.predicates, joined))
     if term.grouping is not None:
@@ -189,7 +189,8 @@ def _conditions(predicates: tuple[Expression, ...], named: ColumnName) -> str:
     return "\n  AND ".join(texts)
 
 
-def _joined_names(term: Term) -> ColumnName:
+def joined_names(term: Term) -> ColumnName:
+    """How the text spells the columns of the term's occurrences."""
     names = {
         occurrence.qualified(column): f"{identifier(occurrence.alias)}.{identifier(column)}"
         for occurrence in term.occurrences
@@ -200,7 +201,7 @@ def _joined_names(term: Term) -> ColumnName:
 
 def _column_names(term: Term) -> ColumnName:
     """How the outputs spell what they read: a joined column, or a key or an aggregate written out."""
-    joined = _joined_names(term)
+    joined = joined_names(term)
     if term.grouping is None:
         return joined
     names = {k.name: _operand(expression_sql(k.expression, joined)) for k in term.grouping.keys}

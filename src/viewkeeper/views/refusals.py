@@ -154,12 +154,15 @@ def refused_generator(text: SqlText, at: exp.Expr | int, name: str) -> UsageErro
 
 _SUBQUERY_HINT = "write it as a join in FROM; SELECT DISTINCT removes rows it doubles"
 
+_VALUE_HINT = "make it a view of its own and join the two when you query them"
+_GROUPINGS_HINT = "list the columns to group by; several groupings are several views"
+
 # Expressions by the tree's class: code, name of the construct, keywords to point at, hint.
 _EXPRESSIONS: dict[type[exp.Expr], tuple[str, str, tuple[str, ...], str]] = {
     exp.Exists: ("unsupported-subquery", "EXISTS", ("EXISTS",), _SUBQUERY_HINT),
     exp.In: ("unsupported-subquery", "IN (SELECT …)", (), _SUBQUERY_HINT),
-    exp.Subquery: ("unsupported-subquery", "a subquery as a value", ("(",), _SUBQUERY_HINT),
-    exp.Select: ("unsupported-subquery", "a subquery as a value", ("SELECT",), _SUBQUERY_HINT),
+    exp.Subquery: ("unsupported-subquery", "a subquery as a value", ("(",), _VALUE_HINT),
+    exp.Select: ("unsupported-subquery", "a subquery as a value", ("SELECT",), _VALUE_HINT),
     exp.Window: (
         "unsupported-window",
         "a window function (OVER)",
@@ -201,8 +204,13 @@ _EXPRESSIONS: dict[type[exp.Expr], tuple[str, str, tuple[str, ...], str]] = {
         "write one literal, or put || between them",
     ),
     exp.Tuple: ("unsupported-row-value", "a row of several values", ("(",), "compare the columns one by one with AND"),
-    exp.Placeholder: ("unsupported-parameter", "a parameter", (), "write the value itself"),
-    exp.Parameter: ("unsupported-parameter", "a parameter", (), "write the value itself"),
+    exp.Placeholder: ("unsupported-parameter", "a parameter", (":", "?", "{"), "write the value itself"),
+    exp.Parameter: ("unsupported-parameter", "a parameter", ("@",), "write the value itself"),
+    exp.All: ("unsupported-subquery", "ALL (SELECT …)", ("ALL",), _SUBQUERY_HINT),
+    exp.Any: ("unsupported-subquery", "ANY", ("ANY", "SOME"), "compare with each value, joined by OR"),
+    exp.Rollup: ("unsupported-group-by", "ROLLUP", ("ROLLUP",), _GROUPINGS_HINT),
+    exp.Cube: ("unsupported-group-by", "CUBE", ("CUBE",), _GROUPINGS_HINT),
+    exp.GroupingSets: ("unsupported-group-by", "GROUPING SETS", ("GROUPING SETS",), _GROUPINGS_HINT),
     exp.Star: ("misplaced-star", "* as a value", (), "name the column, or write count(*)"),
     exp.Distinct: ("misplaced-distinct", "DISTINCT here", ("DISTINCT",), "write SELECT DISTINCT or count(DISTINCT column)"),
 }  # fmt: skip
@@ -219,10 +227,15 @@ def refused_expression(text: SqlText, node: exp.Expr) -> UsageError:
     if found is None:
         return text.error(
             "unsupported-expression",
-            f"{type(node).__name__} is not supported",
+            f"{_words(node)} is not supported",
             node,
             hint="compute it in the source or when you query the view",
         )
     code, what, words, hint = found
     place = text.keyword(node, *words) if words else text.offset(node)
     return text.error(code, f"{what} is not supported", place, hint=hint)
+
+
+def _words(node: exp.Expr) -> str:
+    """The construct in words, from the tree's name for it."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).lower()

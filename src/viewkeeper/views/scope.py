@@ -37,10 +37,14 @@ class Item:
 
 @dataclass(frozen=True)
 class Scope:
-    """``items`` answer to qualified names; ``visible`` are the columns of ``*``, in order."""
+    """``items`` answer to qualified names; ``visible`` are the columns of ``*``, in order.
+
+    ``outputs`` are names that can't be used here, though somebody may think so.
+    """
 
     items: tuple[Item, ...] = ()
     visible: tuple[Visible, ...] = ()
+    outputs: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, item: Item) -> Scope:

@@ -62,14 +62,17 @@ class SqlText:
         """Where ``at`` begins; the first token when nothing is known."""
         if isinstance(at, int):
             return at
-        if at is not None:
-            starts = [node.meta["start"] for node in at.walk() if "start" in node.meta]
-            if starts:
-                return int(min(starts))
+        found = None if at is None else _start(at)
+        return found if found is not None else self._beginning
+
+    @property
+    def _beginning(self) -> int:
         return self.tokens[0].start if self.tokens else 0
 
     def keyword(self, at: Place, *words: str) -> int:
         """Where the last of ``words`` before ``at`` stands; ``at`` itself when there is none."""
+        if isinstance(at, exp.Expr) and _start(at) is None:
+            return self.first(*words)
         offset = self.offset(at)
         for token in reversed(self.tokens):
             if token.start < offset and token.text.upper() in words:
@@ -78,13 +81,17 @@ class SqlText:
 
     def first(self, *words: str) -> int:
         """Where the first of ``words`` stands in the whole text."""
-        return next((t.start for t in self.tokens if t.text.upper() in words), self.offset(None))
+        return next((t.start for t in self.tokens if t.text.upper() in words), self._beginning)
 
     def raw(self, node: exp.Expr) -> str | None:
         """The leaf's characters as written; None where the parser made it up."""
         if "start" not in node.meta:
             return None
         return self.text[node.meta["start"] : node.meta["end"] + 1]
+
+
+def _start(node: exp.Expr) -> int | None:
+    return min((n.meta["start"] for n in node.walk() if "start" in n.meta), default=None)
 
 
 def name_of(identifier: exp.Expr) -> Name:

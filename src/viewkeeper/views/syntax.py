@@ -84,19 +84,27 @@ def parsed(text: SqlText) -> exp.Query:
 def _tokens(text: SqlText) -> list[Token]:
     try:
         return _DIALECT.tokenize(text.text)
-    except TokenError as error:
-        place = re.search(r"starting from (\d+):(\d+)", str(error))
+    except TokenError:
         raise text.error(
             "syntax-error",
-            "a string, name or comment is opened and never closed",
-            _offset(text, int(place[1]), int(place[2])) if place else 0,
+            "a string, name or comment begins here and is never closed",
+            _unclosed(text.text),
             hint="close it with the character that opened it",
         ) from None
 
 
-def _offset(text: SqlText, line: int, column: int) -> int:
-    lines = text.text.split("\n")
-    return sum(len(before) + 1 for before in lines[: line - 1]) + max(column - 1, 0)
+_STRETCH = re.compile(
+    r"--[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\"|`(?:[^`]|``)*`|[^-/'\"`]+|[-/](?!\*)",
+    re.DOTALL,
+)
+
+
+def _unclosed(text: str) -> int:
+    """Where the first stretch begins that nothing closes."""
+    offset = 0
+    while (stretch := _STRETCH.match(text, offset)) is not None:
+        offset = stretch.end()
+    return min(offset, max(len(text) - 1, 0))
 
 
 def _require_one_query(text: SqlText) -> None:
@@ -145,8 +153,11 @@ def _syntax_error(text: SqlText, error: ParseError) -> UsageError:
     token = next((t for t in text.tokens if (t.line, t.col) == where), None)
     description = str(found.get("description") or "")
     expected = re.fullmatch(r"Expect(?:ing|ed) ([^<]{1,20})", description)
-    if token is None or token is text.tokens[-1]:
-        what = "the text ends too early or its last word does not fit"
+    last = token is None or token is text.tokens[-1]
+    if description.startswith("Required argument"):
+        what = "something is missing at the end or before it" if last else "something is missing"
+    elif token is None or (last and "Unexpected" not in description):
+        what = "the text ends too early"
     else:
         what = f"syntax error at {token.text!r}"
     return text.error(

@@ -1,0 +1,1 @@
+SELECT region_id FROM geo.cities GROUP BY region_id

@@ -1,0 +1,1 @@
+SELECT r.rname, c.cname FROM geo.regions r JOIN geo.cities c

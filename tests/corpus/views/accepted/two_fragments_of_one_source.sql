@@ -1,0 +1,1 @@
+SELECT o.o_id, r.rname FROM shop.orders o JOIN crm.customers c ON o.cust_id = c.cust_id JOIN shop.lines l ON l.line = c.region_id JOIN geo.regions r ON r.region_id = c.region_id JOIN geo.cities t ON t.region_id = r.region_id WHERE t.people > 1

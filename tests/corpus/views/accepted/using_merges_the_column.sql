@@ -1,0 +1,1 @@
+SELECT * FROM shop.orders JOIN shop.lines USING (o_id)

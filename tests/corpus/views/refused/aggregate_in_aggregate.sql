@@ -1,0 +1,1 @@
+SELECT max(sum(qty)) AS m FROM shop.orders

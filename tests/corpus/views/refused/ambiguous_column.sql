@@ -1,0 +1,1 @@
+SELECT cust_id FROM shop.orders o JOIN crm.customers c ON o.cust_id = c.cust_id

@@ -1,0 +1,1 @@
+SELECT CAST(paid AS DATE) AS d FROM shop.orders

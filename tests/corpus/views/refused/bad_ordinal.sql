@@ -1,0 +1,1 @@
+SELECT o_id, count(*) AS n FROM shop.orders GROUP BY 3

@@ -1,0 +1,1 @@
+SELECT count(DISTINCT cust_id, qty) AS n FROM shop.orders

@@ -1,0 +1,1 @@
+CREATE VIEW v AS SELECT o_id FROM shop.orders

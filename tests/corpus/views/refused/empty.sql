@@ -1,0 +1,2 @@
+-- consistency: complete
+

@@ -1,0 +1,1 @@
+SELECT o_id, explode(note) AS word FROM shop.orders

@@ -1,0 +1,1 @@
+SELECT count(*) FILTER (WHERE paid) AS n FROM shop.orders

@@ -1,0 +1,2 @@
+-- refresh:
+SELECT o_id FROM shop.orders

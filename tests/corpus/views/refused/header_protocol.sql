@@ -1,0 +1,2 @@
+-- protocol: sweeep
+SELECT o_id FROM shop.orders

@@ -1,0 +1,3 @@
+-- reads the shop
+-- consistensy: strong
+SELECT o_id FROM shop.orders

@@ -1,0 +1,2 @@
+-- consistency: eventual
+SELECT o_id FROM shop.orders

@@ -1,0 +1,1 @@
+SELECT o_id FROM shop.orders WHERE note LIKE 'a\\b'

@@ -1,0 +1,1 @@
+SELECT s.o_id FROM (SELECT o_id FROM shop.orders LIMIT 3) s

@@ -1,0 +1,1 @@
+SELECT qty + note AS x FROM shop.orders

@@ -1,0 +1,1 @@
+SELECT cust_id, stddev(qty) AS s FROM shop.orders GROUP BY cust_id

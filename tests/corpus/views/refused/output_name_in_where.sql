@@ -1,0 +1,1 @@
+SELECT qty * 2 AS twice FROM shop.orders WHERE twice > 2

@@ -1,0 +1,1 @@
+SELECT * FROM shop.orders PIVOT (sum(qty) FOR paid IN (true, false))

@@ -1,0 +1,1 @@
+SELECT `O_ID` FROM shop.orders

@@ -1,0 +1,1 @@
+SELECT o_id, rand() AS r FROM shop.orders

@@ -1,0 +1,1 @@
+SELECT o_id, (SELECT max(qty) FROM shop.orders) AS top FROM shop.orders

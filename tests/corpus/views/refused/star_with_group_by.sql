@@ -1,0 +1,1 @@
+SELECT * FROM shop.orders GROUP BY o_id

@@ -1,0 +1,1 @@
+SELECT sum(note) AS s FROM shop.orders

@@ -1,0 +1,3 @@
+SELECT o_id
+FROM shop.orders
+WHERE AND qty > 1

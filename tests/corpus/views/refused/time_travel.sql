@@ -1,0 +1,1 @@
+SELECT o_id FROM shop.orders TIMESTAMP AS OF '2024-01-01'

@@ -1,0 +1,2 @@
+SELECT o_id FROM shop.orders
+WHERE note = 'abc

@@ -1,0 +1,3 @@
+SELECT o_id FROM shop.orders
+UNION ALL
+SELECT name FROM crm.customers

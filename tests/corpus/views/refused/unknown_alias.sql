@@ -1,0 +1,1 @@
+SELECT ord.o_id FROM shop.orders o

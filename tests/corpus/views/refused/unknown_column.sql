@@ -1,0 +1,3 @@
+SELECT o_id,
+       custid
+FROM shop.orders

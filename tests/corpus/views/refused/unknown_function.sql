@@ -1,0 +1,1 @@
+SELECT lenght(note) AS n FROM shop.orders

@@ -1,0 +1,1 @@
+SELECT soundex(note) AS n FROM shop.orders

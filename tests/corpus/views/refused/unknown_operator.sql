@@ -1,0 +1,1 @@
+SELECT qty >> 1 AS h FROM shop.orders

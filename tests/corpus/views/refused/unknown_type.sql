@@ -1,0 +1,1 @@
+SELECT CAST(qty AS FLOAT) AS f FROM shop.orders

@@ -1,0 +1,1 @@
+SELECT o_id, qty * 2 FROM shop.orders

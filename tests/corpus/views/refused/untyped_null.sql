@@ -1,0 +1,1 @@
+SELECT o_id, NULL AS nothing FROM shop.orders
