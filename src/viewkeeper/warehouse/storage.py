@@ -209,7 +209,7 @@ def _translated(error: Exception, action: str) -> WarehouseError:
             "disk-full",
             f"could not {action}: the disk is full",
             detail="nothing that was committed is lost",
-            hint="free some space, then go on; vacuum removes what retention no longer promises",
+            hint="free some space, then try again",
         )
     if isinstance(error, PermissionError) or "Permission denied" in text:
         return WarehouseError(

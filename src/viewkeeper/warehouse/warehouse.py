@@ -148,8 +148,9 @@ class Warehouse:
 
     def changes(self, view: str, after: int, upto: int | None = None) -> DataFrame:
         """The view's signed rows with ``after < _txn ≤ upto``: columns, ``_count``, ``_txn``."""
-        schema, plans = self._feed(view, after, upto)
-        return feed_frame(_session(self._spark), self.storage, schema.schema, plans)
+        spark = _session(self._spark)
+        state, plans = self._feed(view, after, upto)
+        return feed_frame(spark, self.storage, state.schema, plans)
 
     def changes_arrow(self, view: str, after: int, upto: int | None = None) -> pa.Table:
         """The same without Spark, in order of ``_txn``."""

@@ -183,6 +183,7 @@ class Writer:
     def _clear_place(self, view: str) -> None:
         """Make room for a new view: something of its name may be left, whole or in pieces."""
         folder = view_folder(view)
+        self._tables.pop(view, None)  # of a view dropped since: vacuum may have taken its files
         if any(view in entry.views for entry in self._ledger.entries()):
             # Dropped, and still readable at older states: the table goes on.
             repair_torn_log(self.storage, folder)

@@ -7,6 +7,7 @@ without the warehouse. Rows come in, go out, come back and come twice; NULL and 
 from __future__ import annotations
 
 import decimal
+import itertools
 import math
 import random
 from collections import Counter
@@ -150,7 +151,7 @@ def check_state(warehouse: Warehouse, replay: Replay, as_of: int | None = None) 
 def check_history(warehouse: Warehouse) -> None:
     """Every epoch that is kept stands there once, in order, and says how far the source was read."""
     epochs = [entry for entry in warehouse.history() if entry.kind == "epoch"]
-    for before, after in zip(epochs, epochs[1:], strict=False):
+    for before, after in itertools.pairwise(epochs):
         assert after.epoch == before.epoch + 1
         assert after.first_txn == before.last_txn + 1
     for entry in epochs:
