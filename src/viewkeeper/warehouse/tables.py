@@ -74,9 +74,10 @@ class Table:
         if table is None:
             raise WarehouseError(
                 "table-missing",
-                f"the table {storage.uri(folder)} is not there",
-                detail=f"the ledger names its version {version}",
-                hint="something else than Viewkeeper removed it: restore it from a backup",
+                f"version {version} of the table {storage.uri(folder)} is not there",
+                detail="the ledger named it when this reader looked",
+                hint="after a vacuum take a new snapshot; if something else than Viewkeeper removed "
+                "it, restore it from a backup",
             )
         return table
 

@@ -7,6 +7,7 @@ never touched; neither is a commit that leads to one.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -48,7 +49,8 @@ def vacuum(writer: Writer, retention: Retention) -> VacuumReport:
             failpoint("vacuum-after-ledger")
         # Only this lock's holder writes data files (a consolidation would hold the other lock), so
         # what is unknown now was left behind by somebody who is gone.
-        doomed = _doomed(writer, plan, now.timestamp() - retention.grace_seconds)
+        # Files carry the system's time, whatever the clock is that entries are dated by.
+        doomed = _doomed(writer, plan, time.time() - retention.grace_seconds)
     return _deleted(writer.storage, doomed, plan.oldest_txn)
 
 
