@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from viewkeeper.algebra.expressions import FALSE
+from viewkeeper.protocols.batched_sweep import BatchedSweep
 from viewkeeper.protocols.c_strobe import CStrobe
 from viewkeeper.protocols.eca import ECA
 from viewkeeper.protocols.messages import Reflected
@@ -66,6 +67,32 @@ class ParallelSweepThatSquaresCounts(ParallelSweep):
                         start = flight.starts[number].partial
                         flight.branches[number, _] = replace(branch, partial=start)
             yield action
+
+
+class BatchedSweepThatTrustsPrefixes(BatchedSweep):
+    """Takes an answer to reflect everything that has been applied."""
+
+    def _corrected(self, place: Place, rows: Any, reflects: Reflected) -> Any:
+        applied = self.applied[self.occurrence(place).source]
+        return super()._corrected(place, rows, Reflected(max(reflects.highest, applied)))
+
+
+class BatchedSweepWithoutNumbers(BatchedSweep):
+    """Lets every transaction of a batch see the relations as the batch leaves them."""
+
+    def _timeline(self, route: Any, alias: str) -> Any:
+        answer = replace(route.answers[alias], later=None)
+        seen = replace(route, answers=route.answers | {alias: answer})
+        return super()._timeline(seen, alias)
+
+
+class BatchedSweepWithCancelledKeys(BatchedSweep):
+    """Takes the keys to ask for from the sum of a batch, where an insertion and a deletion cancel."""
+
+    def _route(self, start: Place) -> Any:
+        route = super()._route(start)
+        route.rows[start[1]] = self._prepared(start, self._changes(start, self.batch))
+        return route
 
 
 class RecomputeOfDifferentMoments(Recompute):

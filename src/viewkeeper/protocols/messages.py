@@ -55,6 +55,29 @@ class Part:
     covers: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True)
+class KeyedPart:
+    """Rows of one occurrence that a source is asked for: keys out, rows back.
+
+    ``keys`` holds the wanted values of the ``key_columns`` (full names, one column each, no NULLs);
+    None asks for all rows. More rows than asked for do no harm. The answer is a partial of the
+    occurrence alone.
+    """
+
+    term: int
+    alias: str
+    key_columns: tuple[str, ...] = ()
+    keys: Any = None
+
+    # As a `Part` it has nothing given, and covers nothing but what it asks for.
+    given = None
+    covers: ClassVar[frozenset[str]] = frozenset()
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        return (self.alias,)
+
+
 # -- events: what a protocol is told ------------------------------------------------------------
 
 
@@ -97,7 +120,7 @@ class AskSource:
 
     question: int
     source: str
-    parts: tuple[Part, ...]
+    parts: tuple[Part | KeyedPart, ...]
 
 
 @dataclass(frozen=True)
@@ -109,7 +132,24 @@ class InstallChange:
     transactions: tuple[Transaction, ...]
 
 
-Action = AskSource | InstallChange
+@dataclass(frozen=True)
+class InstallBatch:
+    """Change the view step by step: ``change`` has a column `TXN` with each row's step.
+
+    Step ``numbers[i]`` belongs to ``transactions[i]``, and after it the view is the view at
+    ``cuts[i]``. All of them become durable together; each remains a state of its own.
+    """
+
+    change: Any
+    numbers: tuple[int, ...]
+    cuts: tuple[Cut, ...]
+    transactions: tuple[Transaction, ...]
+
+
+# The column that numbers the transactions of a batch, in a change and in a partial.
+TXN = "_txn"
+
+Action = AskSource | InstallChange | InstallBatch
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ The paper has only the second line, because a FIFO channel never leaves anything
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from viewkeeper.protocols.messages import Reflected
@@ -32,6 +33,10 @@ class RecentTransactions:
 
     def add(self, transaction: Transaction) -> None:
         self._by_source[transaction.source][transaction.number] = transaction
+
+    def of_source(self, source: str) -> Iterable[Transaction]:
+        """The source's transactions that are still known, in its order."""
+        return self._by_source[source].values()
 
     def settle(self, source: str, upto: int) -> None:
         self._settled[source] = max(self._settled[source], upto)

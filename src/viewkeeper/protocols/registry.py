@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 
 from viewkeeper.errors import UsageError
+from viewkeeper.protocols.batched_sweep import BatchedSweep
 from viewkeeper.protocols.c_strobe import CStrobe
 from viewkeeper.protocols.eca import ECA
 from viewkeeper.protocols.messages import Protocol
@@ -17,7 +18,17 @@ from viewkeeper.protocols.sweep import Sweep
 
 PROTOCOLS: dict[str, type[Protocol]] = {
     protocol.name: protocol
-    for protocol in (Naive, Recompute, Sweep, NestedSweep, ParallelSweep, ECA, Strobe, CStrobe)
+    for protocol in (
+        Naive,
+        Recompute,
+        Sweep,
+        NestedSweep,
+        ParallelSweep,
+        BatchedSweep,
+        ECA,
+        Strobe,
+        CStrobe,
+    )
 }
 
 

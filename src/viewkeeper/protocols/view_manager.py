@@ -17,6 +17,7 @@ from viewkeeper.protocols.messages import (
     AskSource,
     Event,
     InstallChange,
+    KeyedPart,
     Part,
     Protocol,
     SourceSettled,
@@ -88,7 +89,7 @@ class ViewManager(Protocol):
     def is_idle(self) -> bool:
         return self.applied == self.arrived and not self._open
 
-    def ask(self, source: str, parts: tuple[Part, ...], note: Any) -> AskSource:
+    def ask(self, source: str, parts: tuple[Part | KeyedPart, ...], note: Any) -> AskSource:
         """A new question; ``note`` comes back with its answer."""
         self._questions += 1
         self._open[self._questions] = note

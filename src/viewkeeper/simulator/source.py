@@ -7,7 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from viewkeeper.algebra import Bag
-from viewkeeper.protocols.messages import AnswerArrived, AskSource, Part, Reflected
+from viewkeeper.algebra.expressions import Column, Output
+from viewkeeper.protocols.messages import (
+    AnswerArrived,
+    AskSource,
+    KeyedPart,
+    Part,
+    Reflected,
+)
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.assembly import Assembly
 from viewkeeper.views.definition import RelationName
@@ -73,7 +80,11 @@ class SimulatedSource:
         answers = tuple(self._evaluated(part, assemblies[part.term]) for part in question.parts)
         return AnswerArrived(question.question, answers, self.reflected)
 
-    def _evaluated(self, part: Part, assembly: Assembly) -> Any:
+    def _evaluated(self, part: Part | KeyedPart, assembly: Assembly) -> Any:
+        if isinstance(part, KeyedPart):
+            rows = self._contents[assembly.term.occurrence(part.alias).name]
+            prepared = assembly.prepared(part.alias, rows)
+            return prepared if part.keys is None else _matching(prepared, part)
         partial, covers = part.given, part.covers
         for alias in part.asks:
             rows = self._contents[assembly.term.occurrence(alias).name]
@@ -83,3 +94,11 @@ class SimulatedSource:
                 partial = assembly.extended(partial, covers, alias, rows)
             covers |= {alias}
         return partial
+
+
+def _matching(rows: Any, part: KeyedPart) -> Any:
+    """The rows whose key columns are among the keys."""
+    names = tuple(f"key {name}" for name in part.key_columns)
+    pairs = tuple(zip(part.key_columns, names, strict=True))
+    joined = rows.join(part.keys.renamed(names), pairs)
+    return joined.select(tuple(Output(name, Column(name)) for name in rows.schema.names))

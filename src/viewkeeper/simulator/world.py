@@ -6,11 +6,13 @@ happen; who chooses (a seeded scheduler, an exhaustive search, a scripted scenar
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from viewkeeper.algebra import Bag
+from viewkeeper.algebra.expressions import Column, Comparison, Literal, Output
+from viewkeeper.algebra.types import INTEGER
 from viewkeeper.errors import invariant
 from viewkeeper.protocols.inbox import (
     AnswerMessage,
@@ -19,7 +21,15 @@ from viewkeeper.protocols.inbox import (
     SettledMessage,
     TransactionMessage,
 )
-from viewkeeper.protocols.messages import Action, AskSource, Event, InstallChange, Protocol
+from viewkeeper.protocols.messages import (
+    TXN,
+    Action,
+    AskSource,
+    Event,
+    InstallBatch,
+    InstallChange,
+    Protocol,
+)
 from viewkeeper.simulator.journal import Journal
 from viewkeeper.simulator.scenario import Network, Scenario
 from viewkeeper.simulator.source import SimulatedSource
@@ -184,11 +194,17 @@ class World:
                 self.to_source[source].append(action)
                 if self.journal:
                     self.journal.asked(action)
-            case InstallChange(change, cut, _):
-                self.states.append(self.states[-1] + change)
-                self.claims.append(cut)
-                if self.journal:
-                    self.journal.installed(action, self.states[-1])
+            case InstallChange():
+                self._install(action)
+            case InstallBatch():
+                for step in _steps(action):
+                    self._install(step)
+
+    def _install(self, install: InstallChange) -> None:
+        self.states.append(self.states[-1] + install.change)
+        self.claims.append(install.cut)
+        if self.journal:
+            self.journal.installed(install, self.states[-1])
 
     # -- at the end --------------------------------------------------------------------------------
 
@@ -201,6 +217,15 @@ class World:
             self.protocol.is_idle,
             f"{self.protocol.name} waits for ever: nothing can happen, and it is not idle",
         )
+
+
+def _steps(batch: InstallBatch) -> Iterator[InstallChange]:
+    """A batch as the sequence of changes that it stands for: each is a state a reader can ask for."""
+    names = [name for name in batch.change.schema.names if name != TXN]
+    columns = tuple(Output(name, Column(name)) for name in names)
+    for number, cut, transaction in zip(batch.numbers, batch.cuts, batch.transactions, strict=True):
+        step = Comparison("=", Column(TXN), Literal(number, INTEGER))
+        yield InstallChange(batch.change.where(step).select(columns), cut, (transaction,))
 
 
 def _row_count(rows: Bag) -> int:

@@ -56,7 +56,7 @@ class Assembly:
         right_covers: frozenset[str],
     ) -> AnyRelation:
         """⊗ of two partials over different occurrences."""
-        on, where = self._join(left_covers, right_covers)
+        on, where = self.join_plan(left_covers, right_covers)
         return left.join(right, on, where)
 
     def extended(
@@ -113,7 +113,8 @@ class Assembly:
             remaining.remove(chosen)
         return tuple(order)
 
-    def _join(self, left: frozenset[str], right: frozenset[str]) -> tuple[JoinKeys, Expression]:
+    def join_plan(self, left: frozenset[str], right: frozenset[str]) -> tuple[JoinKeys, Expression]:
+        """How partials over these occurrences meet: equal columns, and what else must hold."""
         plan = self._joins.get((left, right))
         if plan is None:
             plan = self._joins[left, right] = self._planned(left, right)

@@ -1,0 +1,312 @@
+"""Batched SWEEP: many transactions in one computation, and still every state of each.
+
+Ours, on the ground of SWEEP (1997). Level: complete. Assumes: nothing beyond reliable delivery.
+
+A Spark job costs the same for one row as for many thousands, so transactions are maintained together.
+No state is lost: every changed row carries the number of its transaction (column ``_txn``), and so does
+every row of the view change. For a changed row d of one occurrence, another occurrence X must be seen
+as d's transaction saw it. With S an answer for X, taken at any moment,
+
+    X seen by d = S ⊖ {changes c of X : S reflects c, c later than d}
+                    ⊕ {changes c of X : S does not reflect c, c earlier than d}
+
+The right side is one relation, the *timeline* of X: each of its rows is valid for the transactions in an
+interval of numbers. Rows of S are valid for all; a reflected change c, negated, for those before c; a
+change that S misses, for those after c. A view change is then ordinary joins with one more condition,
+``_lo ≤ _txn ≤ _hi``, for all transactions of the batch at once.
+
+A transaction that changes several occurrences sees its own change in the earlier ones and not in the
+later ones, as in `sweeping`: the interval of a change includes its own number or not.
+
+Questions go out in rounds, one to a source and round: keys out, rows back. The keys that the next hop
+needs are those in the rows of the last one and in its corrections, so nothing is joined before all rows
+are here, and the whole batch is one expression at the end.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from viewkeeper.algebra.expressions import (
+    And,
+    Arithmetic,
+    Column,
+    Comparison,
+    Expression,
+    IsNull,
+    Literal,
+    Not,
+    Output,
+    conjunction,
+    conjuncts,
+)
+from viewkeeper.algebra.types import INTEGER
+from viewkeeper.protocols.messages import (
+    TXN,
+    Action,
+    AnswerArrived,
+    Assumptions,
+    InstallBatch,
+    KeyedPart,
+    Reflected,
+)
+from viewkeeper.protocols.view_manager import Place, ViewManager
+from viewkeeper.timeline import Cut, Transaction
+from viewkeeper.views.definition import RelationName, ViewDefinition
+from viewkeeper.views.level import Level
+
+LO, HI = "_lo", "_hi"
+FIRST, LAST = 0, 2**62
+
+# A transaction with its number in the order of arrival.
+Numbered = tuple[int, Transaction]
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """An occurrence's rows as answered, and its corrections, which are known when the answer is.
+
+    ``later``: reflected changes that some transaction of the batch must not see. ``missing``: changes
+    that are not reflected and that some transaction must see.
+    """
+
+    rows: Any
+    later: Any | None
+    missing: Any | None
+
+
+@dataclass
+class _Route:
+    """The way of one changed occurrence through the others, and the rows found on it."""
+
+    start: Place
+    order: tuple[str, ...]
+    visited: int = 0
+    answers: dict[str, _Answer] = field(default_factory=dict)
+    # For each occurrence: rows (with more than enough of them) to take the next keys from.
+    rows: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_complete(self) -> bool:
+        return self.visited == len(self.order)
+
+    @property
+    def next_alias(self) -> str:
+        return self.order[self.visited]
+
+
+class BatchedSweep(ViewManager):
+    """All that waits becomes one batch, up to ``batch_max``; one batch at a time."""
+
+    name = "batched-sweep"
+    level = Level.COMPLETE
+    assumes = Assumptions()
+    paper = "ours, after SWEEP, section 5"
+    batch_max = 100_000
+
+    def __init__(self, definition: ViewDefinition, extent: Any) -> None:
+        super().__init__(definition, extent)
+        self.queue: deque[Numbered] = deque()
+        self.batch: tuple[Numbered, ...] = ()
+        self._routes: list[_Route] = []
+        self._number = 0
+        self._numbers: dict[str, dict[int, int]] = {source: {} for source in definition.sources}
+
+    # -- the machine -------------------------------------------------------------------------------
+
+    def transaction_arrived(self, transaction: Transaction) -> Iterable[Action]:
+        self._number += 1
+        self._numbers[transaction.source][transaction.number] = self._number
+        self.queue.append((self._number, transaction))
+        return () if self.batch else self._next()
+
+    def answer_arrived(self, asked: list[_Route], answer: AnswerArrived) -> Iterable[Action]:
+        for route, rows in zip(asked, answer.answers, strict=True):
+            self._take_in(route, rows, answer.reflects)
+        if not self._open:
+            yield from self._round()
+
+    def _next(self) -> Iterator[Action]:
+        while self.queue and not self.batch:
+            size = min(len(self.queue), self.batch_max)
+            self.batch = tuple(self.queue.popleft() for _ in range(size))
+            changed = {name for _, t in self.batch for name in t.relations}
+            self._routes = [
+                self._route((index, occurrence.alias))
+                for index, term in enumerate(self.definition.terms)
+                for occurrence in term.occurrences
+                if occurrence.name in changed
+            ]
+            yield from self._round()
+
+    def _route(self, start: Place) -> _Route:
+        term, alias = start
+        _, *order = self.assemblies[term].join_order(alias)
+        route = _Route(start, tuple(order))
+        # A row that one transaction inserts and the next deletes must lead to its keys all the same:
+        # signs are dropped before numbers are.
+        changes = self._changes(start, self.batch).support()
+        route.rows[alias] = self._prepared(start, changes)
+        return route
+
+    def _round(self) -> Iterator[Action]:
+        """One question to every source that some route visits next; or, with none, the result."""
+        by_source: dict[str, list[_Route]] = {}
+        for route in self._routes:
+            if not route.is_complete:
+                place = (route.start[0], route.next_alias)
+                by_source.setdefault(self.occurrence(place).source, []).append(route)
+        for source, routes in by_source.items():
+            yield self.ask(source, tuple(self._part(route) for route in routes), routes)
+        if not by_source:
+            yield self._install()
+            yield from self._next()
+
+    # -- keys out, rows back -----------------------------------------------------------------------
+
+    def _part(self, route: _Route) -> KeyedPart:
+        """The next question of a route: by the keys of one occurrence that it has rows of."""
+        term, alias = route.start[0], route.next_alias
+        assembly = self.assemblies[term]
+        pairs, _ = assembly.join_plan(frozenset(route.rows), frozenset({alias}))
+        by_owner: dict[str, list[tuple[str, str]]] = {}
+        for mine, theirs in pairs:
+            (owner,) = assembly.term.aliases_in(Column(mine))
+            by_owner.setdefault(owner, []).append((mine, theirs))
+        if not by_owner:
+            return KeyedPart(term, alias)
+        owner, chosen = max(by_owner.items(), key=lambda item: len(item[1]))
+        outputs = tuple(Output(theirs, Column(mine)) for mine, theirs in chosen)
+        present: Expression = conjunction(tuple(Not(IsNull(Column(t))) for _, t in chosen))
+        keys = route.rows[owner].select(outputs).where(present).support()
+        return KeyedPart(term, alias, tuple(theirs for _, theirs in chosen), keys)
+
+    def _take_in(self, route: _Route, rows: Any, reflects: Reflected) -> None:
+        alias = route.next_alias
+        answer = self._corrected((route.start[0], alias), rows, reflects)
+        # Rows that only a correction knows (deleted before we asked) lead to keys as well.
+        columns = tuple(Output(name, Column(name)) for name in rows.schema.names)
+        found = rows
+        for correction in (answer.later, answer.missing):
+            if correction is not None:
+                found = found + correction.support().select(columns)
+        route.answers[alias] = answer
+        route.rows[alias] = found
+        route.visited += 1
+
+    # -- the result --------------------------------------------------------------------------------
+
+    def _install(self) -> InstallBatch:
+        names = tuple(Output(name, Column(name)) for name in self.nothing.schema.names)
+        change = self.nothing.select((*names, Output(TXN, Literal(FIRST, INTEGER))))
+        for route in self._routes:
+            change = change + self._joined(route)
+        cuts: list[Cut] = []
+        for _, transaction in self.batch:
+            self.install(None, (transaction,))
+            cuts.append(self.applied)
+        numbers = tuple(number for number, _ in self.batch)
+        transactions = tuple(transaction for _, transaction in self.batch)
+        self.batch, self._routes = (), []
+        return InstallBatch(change, numbers, tuple(cuts), transactions)
+
+    def _joined(self, route: _Route) -> Any:
+        """The route's part of the view change: its changed rows ⊗ the timelines of all others."""
+        term, alias = route.start
+        assembly = self.assemblies[term]
+        partial = self._prepared(route.start, self._changes(route.start, self.batch), TXN)
+        covers = frozenset({alias})
+        for other in route.order:
+            on, where = assembly.join_plan(covers, frozenset({other}))
+            valid = And(
+                (
+                    Comparison("<=", Column(LO), Column(TXN)),
+                    Comparison("<=", Column(TXN), Column(HI)),
+                )
+            )
+            timeline = self._timeline(route, other)
+            joined = partial.join(timeline, on, conjunction((*conjuncts(where), valid)))
+            kept = [name for name in joined.schema.names if name not in (LO, HI)]
+            partial = joined.select(tuple(Output(name, Column(name)) for name in kept))
+            covers |= {other}
+        outputs = (*self.definition.terms[term].outputs, Output(TXN, Column(TXN)))
+        return partial.select(outputs).renamed((*self.nothing.schema.names, TXN))
+
+    def _timeline(self, route: _Route, alias: str) -> Any:
+        """The occurrence's rows, each with the interval of transactions that see it."""
+        answer = route.answers[alias]
+        aliases = self.assemblies[route.start[0]].aliases
+        sees_own = aliases.index(alias) < aliases.index(route.start[1])
+        timeline = _valid(answer.rows, Literal(FIRST, INTEGER), Literal(LAST, INTEGER))
+        if answer.later is not None:
+            until = _shifted(TXN, -1 if sees_own else 0)
+            timeline = timeline + -_valid(answer.later, Literal(FIRST, INTEGER), until)
+        if answer.missing is not None:
+            since = _shifted(TXN, 0 if sees_own else 1)
+            timeline = timeline + _valid(answer.missing, since, Literal(LAST, INTEGER))
+        return timeline
+
+    # -- changes by number -------------------------------------------------------------------------
+
+    def _corrected(self, place: Place, rows: Any, reflects: Reflected) -> _Answer:
+        first, last = self.batch[0][0], self.batch[-1][0]
+        source = self.occurrence(place).source
+        later: list[Numbered] = []
+        missing: list[Numbered] = []
+        for transaction in self.recent.of_source(source):
+            number = self._numbers[source][transaction.number]
+            reflected = reflects.includes(transaction.number)
+            if reflected and number >= first:
+                later.append((number, transaction))
+            elif not reflected and number <= last:
+                missing.append((number, transaction))
+        return _Answer(rows, self._numbered(place, later), self._numbered(place, missing))
+
+    def _numbered(self, place: Place, transactions: list[Numbered]) -> Any | None:
+        name = self.occurrence(place).name
+        if not any(name in transaction.relations for _, transaction in transactions):
+            return None
+        return self._prepared(place, self.collected(name, transactions), TXN)
+
+    def _changes(self, place: Place, transactions: Iterable[Numbered]) -> Any:
+        return self.collected(self.occurrence(place).name, transactions)
+
+    def collected(self, name: RelationName, transactions: Iterable[Numbered]) -> Any:
+        """All changes of one relation in some transactions, with their numbers in column `TXN`.
+
+        The live pipeline overrides this: it has the changes of a batch as one table.
+        """
+        total: Any = None
+        for number, transaction in transactions:
+            change = transaction.change(name)
+            if change is not None:
+                columns = tuple(Output(c, Column(c)) for c in change.schema.names)
+                numbered = change.select((*columns, Output(TXN, Literal(number, INTEGER))))
+                total = numbered if total is None else total + numbered
+        return total
+
+    def _prepared(self, place: Place, numbered: Any, *kept: str) -> Any:
+        """Numbered changes as a partial of their occurrence, with its local predicates applied."""
+        term, alias = place
+        occurrence = self.occurrence(place)
+        columns = [
+            Output(occurrence.qualified(column), Column(column))
+            for column in occurrence.schema.names
+        ]
+        columns += [Output(name, Column(name)) for name in kept]
+        local = conjunction(self.definition.terms[term].local_predicates(alias))
+        return numbered.select(tuple(columns)).where(local)
+
+
+def _valid(rows: Any, lo: Expression, hi: Expression) -> Any:
+    """The rows with an interval of transactions, the number they may have had dropped."""
+    names = [name for name in rows.schema.names if name != TXN]
+    columns = tuple(Output(name, Column(name)) for name in names)
+    return rows.select((*columns, Output(LO, lo), Output(HI, hi)))
+
+
+def _shifted(column: str, by: int) -> Expression:
+    return Arithmetic("+", Column(column), Literal(by, INTEGER)) if by else Column(column)
