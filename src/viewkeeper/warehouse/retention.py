@@ -74,6 +74,9 @@ def vacuum_plan(entries: Sequence[Entry], retention: Retention, now: dt.datetime
     """What to keep. Whatever is not in it may be deleted."""
     oldest = horizon(entries, retention, now)
     covering = bisect_right(entries, oldest, key=lambda entry: entry.serves_from) - 1
+    # History goes back to the epoch that made the oldest state, not to a later rearrangement of it.
+    while covering > 0 and entries[covering].kind != "epoch":
+        covering -= 1
     recent = _current_at(entries, now, retention.grace_seconds) or 0
     kept = tuple(entries[max(0, min(covering, recent)) :])
     return VacuumPlan(
