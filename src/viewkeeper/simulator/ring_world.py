@@ -100,7 +100,8 @@ class RingCounters:
         return self.tokens + self.increments + self.requests
 
     def as_dict(self) -> dict[str, int]:
-        return {**vars(self), "messages": self.messages}
+        # "queries" is what other protocols count: here nobody ever asks a source anything.
+        return {**vars(self), "messages": self.messages, "queries": 0}
 
 
 @dataclass(frozen=True)
@@ -268,11 +269,12 @@ class RingWorld:
 
     def forked(self) -> RingWorld:
         """A copy that goes its own way; what never changes is shared."""
-        shared = [self.scenario, self.scenario.definition, self.invariants]
-        shared += [
-            assembly
-            for machine in self.machines.values()
-            for assembly in getattr(getattr(machine, "data", None), "assemblies", {}).values()
-        ]
+        shared: list[Any] = [self.scenario, self.scenario.definition, *self.on_the_way]
+        shared += [*self.claims, *self.serial_cuts, self.committed]
+        for script in self.scenario.scripts.values():
+            shared += script
+        for machine in self.machines.values():
+            data = getattr(machine, "data", None)
+            shared += [] if data is None else data.assemblies.values()
         shared.append(getattr(self.system.warehouse, "assembly", None))
         return copy.deepcopy(self, {id(thing): thing for thing in shared if thing is not None})

@@ -1,0 +1,139 @@
+"""What the ring protocols cost, counted: latency in message delays, messages per update, idle traffic.
+
+As in the paper (Rings, section 4.2): every message takes one unit of time, processing takes none. The
+formulas of the paper stand beside what was counted, where it gives one.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+from viewkeeper.algebra import Bag, Schema
+from viewkeeper.algebra.expressions import Column, Comparison, Output
+from viewkeeper.algebra.types import INTEGER
+from viewkeeper.errors import invariant
+from viewkeeper.protocols.quiescent_ring import QuiescentRing
+from viewkeeper.protocols.ring import Ring
+from viewkeeper.simulator.ring_run import RingOptions
+from viewkeeper.simulator.ring_world import Commit, Deliver, RingWorld
+from viewkeeper.simulator.scenario import Scenario
+from viewkeeper.timeline import Transaction
+from viewkeeper.views.definition import Occurrence, RelationName, Term, ViewDefinition
+
+DELAYS_MAX = 1_000
+IDLE_DELAYS = 100
+
+
+@dataclass(frozen=True)
+class RingCost:
+    """One row of the table: ``case`` is "one" (source updated) or "all".
+
+    Delays run from the update to the moment at which it is in the view; the worst and the mean over
+    all places where the token can be when the update happens.
+    """
+
+    protocol: str
+    sources: int
+    case: str
+    delays_worst: int
+    delays_mean: float
+    paper_delays: int
+    visits_worst: int
+    messages_mean: float
+    idle_messages_per_delay: float
+
+    def as_dict(self) -> dict[str, object]:
+        return asdict(self)
+
+
+def ring_costs(sources: Iterable[int]) -> list[RingCost]:
+    """The table for rings of these sizes, both protocols, one source updated and all of them."""
+    return [
+        _cost(protocol, number, case)
+        for number in sources
+        for protocol in (Ring.name, QuiescentRing.name)
+        for case in ("one", "all")
+    ]
+
+
+def chain_scenario(sources: int, updated: Iterable[int]) -> Scenario:
+    """A chain in which every row meets every row, and one update each for some of the sources."""
+    schema = Schema.of(a=INTEGER, b=INTEGER)
+    names = [RelationName(f"s{number:02}", "r") for number in range(1, sources + 1)]
+    occurrences = tuple(Occurrence(f"x{i}", name, schema) for i, name in enumerate(names, 1))
+    predicates = tuple(
+        Comparison("=", Column(left.qualified("b")), Column(right.qualified("a")))
+        for left, right in itertools.pairwise(occurrences)
+    )
+    outputs = (Output("a", Column("x1.a")), Output("b", Column(f"x{sources}.b")))
+    rows = Bag.of(schema, [(0, 0)])
+    scripts: dict[str, tuple[Transaction, ...]] = {name.source: () for name in names}
+    for number in updated:
+        name = names[number]
+        scripts[name.source] = (Transaction(name.source, 1, ((name, rows),)),)
+    return Scenario(
+        ViewDefinition("v", (Term(occurrences, predicates, outputs),)),
+        dict.fromkeys(names, rows),
+        scripts,
+    )
+
+
+@dataclass(frozen=True)
+class _Run:
+    delays: int
+    visits: int
+    messages: int
+    idle_messages: int
+
+
+def _cost(protocol: str, sources: int, case: str) -> RingCost:
+    # The quiescent ring has no token before the update, so there is only one place to start from.
+    phases = range(sources) if protocol == Ring.name else range(1)
+    runs = [_timed(protocol, sources, case, phase) for phase in phases]
+    # Section 4.2: 2n in both cases; n for a quiescent ring with one update, "not increased" with all.
+    paper = sources if (protocol, case) == (QuiescentRing.name, "one") else 2 * sources
+    return RingCost(
+        protocol=protocol,
+        sources=sources,
+        case=case,
+        delays_worst=max(run.delays for run in runs),
+        delays_mean=sum(run.delays for run in runs) / len(runs),
+        paper_delays=paper,
+        visits_worst=max(run.visits for run in runs),
+        messages_mean=sum(run.messages for run in runs) / len(runs),
+        idle_messages_per_delay=max(run.idle_messages for run in runs) / IDLE_DELAYS,
+    )
+
+
+def _timed(protocol: str, sources: int, case: str, phase: int) -> _Run:
+    """One run in lockstep: ``phase`` delays pass, the update happens, and we wait to see it."""
+    updated = range(sources) if case == "all" else range(1)
+    scenario = chain_scenario(sources, updated)
+    world = RingWorld(scenario, RingOptions(protocol).system)
+    for _ in range(phase):
+        tick(world)
+    visits, messages = world.counters.visits, world.counters.messages
+    for source, script in scenario.scripts.items():
+        if script:
+            world.take(Commit(source))
+    while world.claims[-1] != world.committed:
+        tick(world)
+        invariant(world.time < DELAYS_MAX, "the update never reaches the view")
+    delays = world.time - phase
+    visits = world.counters.visits - visits
+    messages = world.counters.messages - messages
+    while not world.is_settled:
+        tick(world)
+    before = world.counters.messages
+    for _ in range(IDLE_DELAYS):
+        tick(world)
+    return _Run(delays, visits, messages, world.counters.messages - before)
+
+
+def tick(world: RingWorld) -> None:
+    """One message delay passes: everything sent before it arrives."""
+    world.time += 1
+    while world.on_the_way and world.on_the_way[0].sent_at < world.time:
+        world.take(Deliver(0))
