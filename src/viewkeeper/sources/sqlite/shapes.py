@@ -1,0 +1,279 @@
+"""A relation's schema along the log: which rows belong to which, and where it changed.
+
+The log says it itself: every row carries its layout and the column names that had vanished when it
+was written. What no row shows (an added column, a lost trigger) is seen by comparing the last known
+shape with the catalogue at the end of what was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any
+
+from viewkeeper.algebra.types import Row
+from viewkeeper.sources.interface import RelationSchema
+from viewkeeper.sources.sqlite.catalogue import Capture, Catalogue, relation_schema
+from viewkeeper.sources.sqlite.layout import WATCHED_COLUMNS_MAX, Layout
+from viewkeeper.sources.sqlite.poison import PoisonRow, decode_columns, rows_from
+
+# The columns of a log table in front of the values.
+SEQ, AT, TAG, SIGN, VANISHED, ID, VALUES = range(7)
+ABSENT = -1
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What is known of a relation at a place in the log; part of a position, so plain data."""
+
+    layout: int
+    vanished: int
+    dropped: int
+    root_page: int
+    fingerprint: str
+    gap: bool = False
+
+    def as_json(self) -> list[Any]:
+        parts = (self.layout, self.vanished, self.dropped, self.root_page, self.fingerprint)
+        return [*parts, self.gap]
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Rows of one relation that share a schema, in the log's order."""
+
+    relation: str
+    seqs: Sequence[int]
+    signs: Sequence[int]
+    rows: Sequence[Row]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """The schema changed after the log's number ``place``."""
+
+    relation: str
+    place: int
+    before: RelationSchema | None
+    after: RelationSchema | None
+    rewrites: bool
+    renamed_columns: Mapping[str, str]
+    renamed_to: str | None
+    shape: Shape
+
+
+def shape_of(capture: Capture) -> Shape | None:
+    """The shape now; None when the table is not recorded at all."""
+    if capture.layout is None:
+        return None
+    return Shape(
+        capture.layout.number,
+        capture.vanished,
+        dropped_now(capture),
+        capture.table.root_page,
+        capture.schema.fingerprint,
+        bool(capture.gap),
+    )
+
+
+def dropped_now(capture: Capture) -> int:
+    return sum(1 << place for place, name in enumerate(capture.names) if name is None)
+
+
+class Tracker:
+    """Follows one relation through the log of one feed."""
+
+    def __init__(self, source: str, relation: str, shape: Shape | None) -> None:
+        self._source, self._relation, self.shape = source, relation, shape
+
+    def advance(
+        self,
+        catalogue: Catalogue,
+        logged: Mapping[int, Sequence[Sequence[Any]]],
+        start: int,
+        end: int,
+        at_end: bool,
+    ) -> tuple[list[Segment], list[Turn]]:
+        """What lies between two numbers of the log; ``at_end``: the catalogue belongs to ``end``.
+
+        Changes nothing by itself: the caller takes over the shape of each turn as it delivers it.
+        """
+        walk = _Walk(self._source, self._relation, self.shape, catalogue, start, end)
+        for layout in catalogue.layouts_of(self._relation):
+            if walk.shape is None or layout.number >= walk.shape.layout:
+                walk.enter(layout)
+                walk.rows(layout, logged.get(layout.number, ()))
+        if at_end:
+            walk.finish()
+        return walk.segments, walk.turns
+
+
+class _Walk:
+    """One pass over what was read, with the shape as it goes along."""
+
+    def __init__(
+        self,
+        source: str,
+        relation: str,
+        shape: Shape | None,
+        catalogue: Catalogue,
+        start: int,
+        end: int,
+    ) -> None:
+        self.source, self.relation, self.shape, self.catalogue = source, relation, shape, catalogue
+        self.start, self.end = start, end
+        self.capture = catalogue.captures.get(relation)
+        self.segments: list[Segment] = []
+        self.turns: list[Turn] = []
+
+    def enter(self, layout: Layout) -> None:
+        """Come to a layout: a new one, or the known one whose table may have been replaced."""
+        shape = self.shape
+        if shape is None or layout.number != shape.layout:
+            schema, _ = self._schema(layout, 0, 0)
+            fresh = Shape(layout.number, 0, 0, layout.table.root_page, schema.fingerprint)
+            if shape is None and layout.since <= self.start:
+                self.shape = fresh
+            else:
+                moved = shape is None or shape.root_page != fresh.root_page
+                gap = shape is None or shape.gap or shape.layout == ABSENT
+                place = max(layout.since, self.start)
+                self._turn(place, fresh, schema, gap or moved or not layout.continues)
+        active = self.capture is not None and self.capture.layout == layout
+        if active and self.shape is not None and self.capture is not None and not self.shape.gap:
+            page = self.capture.table.root_page
+            if page != self.shape.root_page:
+                # Another table under the same name, or VACUUM: rows before and after can't be told
+                # apart, so that everything from the last known place on counts as after.
+                place = max(layout.since, self.start)
+                shape = replace(self.shape, root_page=page)
+                self._turn(place, shape, self._known(self.shape), rewrites=True)
+
+    def rows(self, layout: Layout, logged: Sequence[Sequence[Any]]) -> None:
+        if self.shape is None or self.shape.gap:
+            return  # unrecorded changes among them: nothing to build on until it is read anew
+        for (vanished, dropped), group in self._groups(layout, logged):
+            if (vanished, dropped) != (self.shape.vanished, self.shape.dropped):
+                schema, _ = self._schema(layout, vanished, dropped)
+                shape = replace(
+                    self.shape, vanished=vanished, dropped=dropped, fingerprint=schema.fingerprint
+                )
+                self._turn(group[0][SEQ] - 1, shape, schema, rewrites=False)
+            self._segment(layout, vanished, dropped, group)
+
+    def finish(self) -> None:
+        """Compare with the catalogue: what no row has shown."""
+        shape, capture = self.shape, self.capture
+        if shape is None or (shape.layout == ABSENT and capture is None):
+            return
+        if capture is None:
+            self._turn(self.end, Shape(ABSENT, 0, 0, 0, "", gap=True), None, rewrites=True)
+            return
+        now = shape_of(capture)
+        if now is None or now == shape:
+            return
+        if now.fingerprint == shape.fingerprint and now.gap == shape.gap:
+            self.shape = now
+            return
+        self._turn(self.end, now, capture.schema, rewrites=shape.gap or now.gap)
+
+    def _groups(
+        self, layout: Layout, logged: Sequence[Sequence[Any]]
+    ) -> Iterator[tuple[tuple[int, int], Sequence[Sequence[Any]]]]:
+        if not logged:
+            return
+        unwatched = len(layout.table.columns) > WATCHED_COLUMNS_MAX
+        if not unwatched and {row[VANISHED] for row in logged} == {0}:
+            yield (0, 0), logged
+            return
+
+        def key(row: Sequence[Any]) -> tuple[int, int]:
+            marks = (i for i, value in enumerate(row[VALUES:]) if value == layout.mark)
+            return row[VANISHED], sum(1 << place for place in marks)
+
+        for shape, group in groupby(logged, key):
+            yield shape, list(group)
+
+    def _segment(
+        self, layout: Layout, vanished: int, dropped: int, group: Sequence[Sequence[Any]]
+    ) -> None:
+        schema, places = self._schema(layout, vanished, dropped)
+        columns = list(zip(*group, strict=True))
+        try:
+            decoded = decode_columns(
+                [columns[VALUES + place] for place in places],
+                schema.schema.fields,
+                required=frozenset(schema.key),
+                identities=columns[ID],
+                source=self.source,
+                relation=self.relation,
+            )
+        except PoisonRow as error:
+            error.index = group[error.index][SEQ]
+            raise
+        rows = rows_from(decoded, len(group))
+        self.segments.append(Segment(self.relation, columns[SEQ], columns[SIGN], rows))
+
+    def _schema(
+        self, layout: Layout, vanished: int, dropped: int
+    ) -> tuple[RelationSchema, tuple[int, ...]]:
+        """The relation's schema in that state of the layout, and where its columns are logged."""
+        capture = self.capture
+        current: tuple[str | None, ...] = ()
+        if capture is not None and capture.layout == layout:
+            state = (capture.vanished, dropped_now(capture))
+            if not capture.gap and state == (vanished, dropped):
+                return capture.schema, capture.places
+            current = capture.names
+        names = []
+        for place, column in enumerate(layout.table.columns):
+            now = current[place] if current else None
+            names.append(now if vanished >> place & 1 and now is not None else column.name)
+        kept = [
+            (place, replace(column, name=names[place]))
+            for place, column in enumerate(layout.table.columns)
+            if not dropped >> place & 1
+        ]
+        originals = layout.table.names()
+        key = [names[originals.index(name)] for name in layout.table.primary_key]
+        schema = relation_schema(self.relation, [column for _, column in kept], key, {})
+        where = {column.name: place for place, column in kept}
+        return schema, tuple(where[name] for name in schema.schema.names)
+
+    def _known(self, shape: Shape) -> RelationSchema | None:
+        """The schema behind a shape, as far as its layout still tells."""
+        if self.capture is not None and self.capture.schema.fingerprint == shape.fingerprint:
+            return self.capture.schema
+        for layout in self.catalogue.layouts:
+            if layout.number == shape.layout:
+                schema, _ = self._schema(layout, shape.vanished, shape.dropped)
+                return replace(schema, fingerprint=shape.fingerprint)
+        return None
+
+    def _turn(self, place: int, shape: Shape, after: RelationSchema | None, rewrites: bool) -> None:
+        before = self._known(self.shape) if self.shape is not None else None
+        renamed_to = self.catalogue.renamed.get(self.relation) if after is None else None
+        if rewrites or before is None or after is None or before.fingerprint != after.fingerprint:
+            renamed = self._renamed(shape, before, after)
+            self.turns.append(
+                Turn(self.relation, place, before, after, rewrites, renamed, renamed_to, shape)
+            )
+        self.shape = shape
+
+    def _renamed(
+        self, shape: Shape, before: RelationSchema | None, after: RelationSchema | None
+    ) -> Mapping[str, str]:
+        """Columns that kept their place in the same layout under another name."""
+        if before is None or after is None or self.shape is None:
+            return {}
+        if shape.layout != self.shape.layout or shape.layout == ABSENT:
+            return {}
+        layout = next((x for x in self.catalogue.layouts if x.number == shape.layout), None)
+        if layout is None:
+            return {}
+        old, places = self._schema(layout, self.shape.vanished, self.shape.dropped)
+        new, new_places = self._schema(layout, shape.vanished, shape.dropped)
+        now = dict(zip(new_places, new.schema.names, strict=True))
+        pairs = zip(old.schema.names, places, strict=True)
+        return {name: now[p] for name, p in pairs if p in now and now[p] != name}

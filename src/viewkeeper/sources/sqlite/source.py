@@ -1,0 +1,317 @@
+"""SQLite as a source: opening, schemas, positions, and what feeds and cuts have in common."""
+
+from __future__ import annotations
+
+import bisect
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from viewkeeper.errors import SourceError, UsageError
+from viewkeeper.sources.interface import (
+    Cut,
+    Feed,
+    Finding,
+    Health,
+    Position,
+    RelationSchema,
+    Source,
+)
+from viewkeeper.sources.sqlite import health, pruning, setup
+from viewkeeper.sources.sqlite.catalogue import Capture, Catalogue, read_catalogue
+from viewkeeper.sources.sqlite.connection import (
+    connect,
+    file_identity,
+    read_transaction,
+    translated,
+)
+from viewkeeper.sources.sqlite.cut import SQLiteCut
+from viewkeeper.sources.sqlite.feed import SQLiteFeed
+from viewkeeper.sources.sqlite.layout import CLOCK, is_set_up
+from viewkeeper.sources.sqlite.positions import (
+    Clock,
+    Place,
+    feed_gap,
+    parse_position,
+    position_of,
+)
+from viewkeeper.sources.sqlite.preflight import examine
+from viewkeeper.sources.sqlite.shapes import shape_of
+from viewkeeper.sources.urls import SourceUrl
+
+OPTIONS = frozenset({"reader"})
+IDLE_CONNECTIONS_MAX = 4
+CATALOGUES_MAX = 8
+# Cuts whose place in the log feeds may still have to split at.
+CUT_NUMBERS_MAX = 100_000
+
+
+class SQLiteSource(Source):
+    """One database file. ``?reader=NAME`` in its URL tells several readers of one log apart."""
+
+    kind = "sqlite"
+
+    def __init__(self, name: str, url: SourceUrl, *, allow_setup: bool = False) -> None:
+        unknown = sorted(set(url.options) - OPTIONS)
+        if unknown:
+            raise UsageError(
+                "bad-source-url",
+                f"the URL of source {name} has an unknown option: {', '.join(unknown)}",
+                hint=f"known options are {', '.join(sorted(OPTIONS))}",
+            )
+        self.name, self.path = name, Path(url.database)
+        self._reader = url.options.get("reader", "viewkeeper")
+        self._allow_setup = allow_setup
+        self._lock = threading.Lock()
+        self._idle: list[sqlite3.Connection] = []
+        self._file: tuple[int, int] | None = None
+        self._catalogues: dict[tuple[object, ...], Catalogue] = {}
+        self._cut_numbers: list[int] = []
+        self._pruner = pruning.Pruner(self.path, name, self._reader)
+        self._confirmed: Place | None = None
+
+    # Connections
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection inside a read transaction."""
+        connection = self._take()
+        try:
+            with translated(self.name), read_transaction(connection):
+                yield connection
+        finally:
+            self.give_back(connection)
+
+    def _take(self) -> sqlite3.Connection:
+        """An idle connection or a new one; idle ones are dropped when the file is another."""
+        identity = file_identity(self.path)
+        with self._lock:
+            stale = self._idle if identity != self._file else []
+            if stale:
+                self._idle = []
+            self._file = identity
+            found = self._idle.pop() if self._idle else None
+        for connection in stale:
+            connection.close()
+        return found if found is not None else connect(self.path, self.name)
+
+    def give_back(self, connection: sqlite3.Connection) -> None:
+        """Idle connections also keep the WAL: the last one to close would delete it."""
+        try:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            connection.close()
+            return
+        with self._lock:
+            if len(self._idle) < IDLE_CONNECTIONS_MAX:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def close(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+        self._pruner.close()
+
+    # What a snapshot holds; the caller is in a read transaction
+
+    def catalogue(self, connection: sqlite3.Connection) -> Catalogue:
+        """Read anew only when the schema's version changed; it is stable within a snapshot."""
+        (version,) = connection.execute("PRAGMA schema_version").fetchone()
+        key = (self._file, version)
+        found = self._catalogues.get(key)
+        if found is None:
+            found = read_catalogue(connection, self.name)
+            if len(self._catalogues) >= CATALOGUES_MAX:
+                self._catalogues = {}
+            self._catalogues[key] = found
+        return found
+
+    def clock(self, connection: sqlite3.Connection) -> Clock | None:
+        if not is_set_up(connection):
+            return None
+        seq, tag, history, may_prune = connection.execute(
+            f"SELECT seq, tag, lower(hex(history)), may_prune FROM {CLOCK}"
+        ).fetchone()
+        return Clock(seq, tag, history, bool(may_prune))
+
+    # The interface
+
+    def schemas(self, relations: Sequence[str] | None = None) -> Mapping[str, RelationSchema]:
+        with self.reading() as connection:
+            catalogue = self.catalogue(connection)
+        names = catalogue.captures if relations is None else relations
+        return {name: self._capture(catalogue, name).schema for name in names}
+
+    def preflight(self, relations: Sequence[str]) -> list[Finding]:
+        with self.reading() as connection:
+            return examine(connection, self.catalogue(connection), relations)
+
+    def setup_sql(self, relations: Sequence[str]) -> str:
+        with self.reading() as connection:
+            catalogue = self.catalogue(connection)
+            for relation in relations:
+                self._capture(catalogue, relation)
+            return setup.script(connection, relations)
+
+    def setup(self, relations: Sequence[str]) -> None:
+        self._check_allowed()
+        with self.reading() as connection:
+            catalogue = self.catalogue(connection)
+            for relation in relations:
+                self._refuse_problem(self._capture(catalogue, relation))
+        with self._writing() as writer:
+            setup.install(writer, relations)
+
+    def teardown(self) -> None:
+        self._check_allowed()
+        with self._writing() as writer:
+            setup.remove(writer)
+
+    def start_position(self) -> Position:
+        with self.reading() as connection:
+            clock = self._clock_or_refuse(connection)
+            place = self._place(clock, self.catalogue(connection))
+        with self._lock:
+            self._note_cut(clock.seq)
+        return position_of(place)
+
+    def compare_positions(self, left: Position, right: Position) -> int:
+        if left["history"] != right["history"]:
+            raise feed_gap(self.name, "the positions belong to different histories of the log")
+        one, other = int(left["seq"]), int(right["seq"])
+        return (one > other) - (one < other)
+
+    def feed(self, relations: Sequence[str], start: Position) -> Feed:
+        parse_position(start, self.name)
+        with self.reading() as connection:
+            self._clock_or_refuse(connection)
+            catalogue = self.catalogue(connection)
+        for relation in relations:
+            known = relation in start["shapes"] or catalogue.layouts_of(relation)
+            if not known:
+                capture = self._capture(catalogue, relation)
+                raise self._not_set_up(f"changes of {capture.table.name} are not recorded")
+        return SQLiteFeed(self, connect(self.path, self.name), relations, start)
+
+    def cut(self, relations: Sequence[str], shared: Mapping[str, Any] | None = None) -> Cut:
+        if shared is not None:
+            raise UsageError(
+                "cut-not-shared",
+                f"cuts of source {self.name} can't be joined",
+                detail="SQLite gives a snapshot to one connection only",
+            )
+        connection = self._take()
+        try:
+            with translated(self.name):
+                clock, catalogue = self._begin_cut(connection)
+            captures = {name: self._capture(catalogue, name) for name in relations}
+            for capture in captures.values():
+                if capture.layout is None:
+                    raise self._not_set_up(f"changes of {capture.table.name} are not recorded")
+        except BaseException:
+            self.give_back(connection)
+            raise
+        bound = position_of(self._place(clock, catalogue))
+        return SQLiteCut(self, connection, bound, captures)
+
+    def _begin_cut(self, connection: sqlite3.Connection) -> tuple[Clock, Catalogue]:
+        connection.execute("BEGIN")
+        # Under the lock: a feed that sees more than this cut does must know of it (`_note_ends`).
+        with self._lock:
+            clock = self._clock_or_refuse(connection)
+            self._note_cut(clock.seq)
+        return clock, self.catalogue(connection)
+
+    def health(self) -> Health:
+        with self.reading() as connection:
+            catalogue = self.catalogue(connection)
+            clock = self.clock(connection)
+            return health.report(connection, catalogue, clock, self._confirmed)
+
+    # For feeds
+
+    def cut_numbers(self, after: int, upto: int) -> list[int]:
+        """Where cuts of this source stand between two numbers of the log."""
+        with self._lock:
+            low = bisect.bisect_right(self._cut_numbers, after)
+            return self._cut_numbers[low : bisect.bisect_right(self._cut_numbers, upto)]
+
+    def confirmed(self, place: Place) -> None:
+        """Everything up to here may be forgotten; log rows go if setup permits us to delete them."""
+        self._confirmed = place
+        self._pruner.confirmed(place)
+
+    def _note_cut(self, seq: int) -> None:
+        place = bisect.bisect_left(self._cut_numbers, seq)
+        if place == len(self._cut_numbers) or self._cut_numbers[place] != seq:
+            self._cut_numbers.insert(place, seq)
+            del self._cut_numbers[:-CUT_NUMBERS_MAX]
+
+    def _place(self, clock: Clock, catalogue: Catalogue) -> Place:
+        shapes = {name: shape_of(capture) for name, capture in catalogue.captures.items()}
+        known = {name: shape for name, shape in shapes.items() if shape is not None}
+        return Place(clock.history, clock.seq, clock.tag).with_shapes(known)
+
+    def _capture(self, catalogue: Catalogue, relation: str) -> Capture:
+        try:
+            return catalogue.captures[relation]
+        except KeyError:
+            raise SourceError(
+                "unknown-relation",
+                f"source {self.name} has no table {relation}",
+                source=self.name,
+                retryable=False,
+                detail=f"its tables are {', '.join(sorted(catalogue.captures)) or 'none'}",
+                hint="tables of attached databases can't be read: make each file a source",
+            ) from None
+
+    def _clock_or_refuse(self, connection: sqlite3.Connection) -> Clock:
+        clock = self.clock(connection)
+        if clock is None:
+            raise self._not_set_up("there is no change log in it")
+        return clock
+
+    def _not_set_up(self, detail: str) -> SourceError:
+        return SourceError(
+            "not-set-up",
+            f"source {self.name} is not set up",
+            source=self.name,
+            retryable=False,
+            detail=detail,
+            hint=f"run the script that `viewkeeper check --setup-sql {self.name}` prints",
+        )
+
+    def _refuse_problem(self, capture: Capture) -> None:
+        if capture.table.problem:
+            raise SourceError(
+                "not-recordable",
+                f"changes of {capture.table.name} in source {self.name} can't be recorded exactly",
+                source=self.name,
+                retryable=False,
+                detail=capture.table.problem,
+            )
+
+    def _check_allowed(self) -> None:
+        if not self._allow_setup:
+            raise UsageError(
+                "setup-not-allowed",
+                f"nothing may be created or dropped at source {self.name}",
+                hint="start with --allow-setup, or let its owner run the script that "
+                f"`viewkeeper check --setup-sql {self.name}` prints",
+            )
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        writer = connect(self.path, self.name, writable=True)
+        try:
+            with translated(self.name, "setup-failed"):
+                yield writer
+        finally:
+            writer.close()

@@ -1,0 +1,216 @@
+"""The triggers that record a table's changes. Pure text: tables and layouts in, SQL out.
+
+Three things make them unusual (decision 0027 has the measurements):
+
+**They survive the owner's DDL.** SQLite refuses DROP COLUMN while a trigger names the column, and a
+trigger that no longer compiles makes every write to its table fail. So no column is named where it
+must exist: ``(SELECT NEW."c")`` stands in a scope whose outer query has a column ``c`` of an alias
+``NEW`` too. As long as the table has the column, the inner meaning wins; after DROP COLUMN the name
+means the outer one, and the layout's mark is logged in its place. RENAME COLUMN rewrites the inner
+name, so values go on being recorded.
+
+**They see what REPLACE deletes.** Before a row is put in, the rows that share a unique key with it
+are copied to the stage; afterwards those that are gone are logged as deleted. AFTER DELETE takes its
+row from the stage, so that with ``recursive_triggers`` nothing is logged twice. A statement that was
+ignored leaves the stage dirty: the next one clears it first.
+
+**They tell where the schema changed.** Each logged row carries the set of column names that no
+longer exist, found in a scope that RENAME COLUMN does not rewrite: ``SELECT *`` of nothing.
+
+Only SQL of the plain core is used: what a writer's build of SQLite lacks would break its writes. No
+statement here can meet a constraint, because the conflict clause of the writer's statement, OR IGNORE
+for instance, would override ours.
+"""
+
+from __future__ import annotations
+
+from viewkeeper.sources.sqlite.layout import CLOCK, PREFIX, WATCHED_COLUMNS_MAX, Layout
+from viewkeeper.sources.sqlite.quoting import blob_literal, quoted
+from viewkeeper.sources.sqlite.tables import ROWID_NAMES
+
+TICK = f"UPDATE {CLOCK} SET seq = seq + 1, tag = random(), at = julianday('now')"
+
+
+def log_tables(layout: Layout) -> list[str]:
+    """The log and the stage. Columns without a type keep every value as it is."""
+    values = "".join(f", v{n}" for n in range(len(layout.table.columns)))
+    return [
+        f"CREATE TABLE {layout.log} (seq INTEGER PRIMARY KEY, at, tag, sign, vanished, id{values})",
+        f"CREATE TABLE {layout.stage} (n INTEGER PRIMARY KEY, gone, vanished, id{values})",
+    ]
+
+
+def capture_triggers(layout: Layout) -> list[str]:
+    """Every trigger of the layout, in the order of `layout.TRIGGERS`."""
+    table = quoted(layout.table.name)
+    changed = _of_key_columns(layout)
+    bodies = [
+        ("before_insert", f"BEFORE INSERT ON {table}", _stage_conflicts(layout, updating=False)),
+        ("insert", f"AFTER INSERT ON {table}", [_log_replaced(layout), TICK, _log(layout, "NEW")]),
+        ("before_rekey", f"BEFORE UPDATE{changed} ON {table}", _stage_conflicts(layout, True)),
+        ("rekey", f"AFTER UPDATE{changed} ON {table}", [_log_replaced(layout)]),
+        (
+            "update",
+            f"AFTER UPDATE ON {table}",
+            [TICK, _log(layout, "OLD"), TICK, _log(layout, "NEW")],
+        ),
+        ("delete", f"AFTER DELETE ON {table}", [_unstage(layout), TICK, _log(layout, "OLD")]),
+        ("replaced", f"AFTER UPDATE OF gone ON {layout.stage}", _log_staged(layout)),
+    ]
+    return [
+        f"CREATE TRIGGER {layout.trigger(kind)} {event} FOR EACH ROW BEGIN\n  "
+        + ";\n  ".join(statements)
+        + ";\nEND"
+        for kind, event, statements in bodies
+    ]
+
+
+def _log(layout: Layout, row: str) -> str:
+    """Log NEW as put in or OLD as taken out."""
+    values = "".join(f", (SELECT {row}.{quoted(name)})" for name in layout.table.names())
+    return (
+        f"INSERT INTO {layout.log} SELECT c.seq, c.at, c.tag, {'1' if row == 'NEW' else '-1'}, "
+        f"{_vanished(layout)}, {_row_identity(layout, row)}{values} "
+        f"FROM {CLOCK} AS c, {_outer(layout, row)}"
+    )
+
+
+def _log_staged(layout: Layout) -> list[str]:
+    values = "".join(f", NEW.v{n}" for n in range(len(layout.table.columns)))
+    return [
+        TICK,
+        (
+            f"INSERT INTO {layout.log} SELECT c.seq, c.at, c.tag, -1, NEW.vanished, NEW.id{values} "
+            f"FROM {CLOCK} AS c"
+        ),
+        f"DELETE FROM {layout.stage} WHERE n = NEW.n",
+    ]
+
+
+def _stage_conflicts(layout: Layout, updating: bool) -> list[str]:
+    """Copy the rows that REPLACE would delete to make room for NEW."""
+    table = quoted(layout.table.name)
+    statements = [f"DELETE FROM {layout.stage}"]
+    rowid = layout.table.rowid
+    if rowid is not None:
+        statements.append(_stage(layout, f"x.{rowid} = (SELECT NEW.{rowid})", updating))
+    for key in layout.table.keys:
+        same = " AND ".join(_equals_new(layout, place, coll) for place, coll in key.columns)
+        if rowid is not None:
+            found = f"x.{rowid} IN (SELECT q.{rowid} FROM {table} AS q WHERE {same})"
+        else:
+            parts = [quoted(layout.table.columns[p].name) for p, _ in layout.table.keys[0].columns]
+            inner, outer = (", ".join(f"{a}.{part}" for part in parts) for a in "qx")
+            found = f"({outer}) IN (SELECT {inner} FROM {table} AS q WHERE {same})"
+        statements.append(_stage(layout, found, updating))
+    return statements
+
+
+def _stage(layout: Layout, found: str, updating: bool) -> str:
+    """Copy the rows ``x`` for which ``found`` holds, unless they are the updated one, or there."""
+    table = quoted(layout.table.name)
+    here = _same_row(layout, "r", "x")
+    values = "".join(
+        f", (SELECT r.{quoted(name)} FROM {table} AS r WHERE {here})"
+        for name in layout.table.names()
+    )
+    identity = "NULL" if layout.table.rowid is None else f"x.{layout.table.rowid}"
+    condition = (
+        f"{found} AND NOT EXISTS (SELECT 1 FROM {layout.stage} AS s WHERE {_staged(layout, 'x')})"
+    )
+    if updating:
+        condition += f" AND NOT ({_same_row(layout, 'x', 'OLD')})"
+    columns = "".join(f", v{n}" for n in range(len(layout.table.columns)))
+    return (
+        f"INSERT INTO {layout.stage} (vanished, id{columns}) "
+        f"SELECT {_vanished(layout)}, {identity}{values} FROM {table} AS x, "
+        f"{_outer(layout, 'r')}, {_outer(layout, 'q', 'NULL')}, {_outer(layout, 'NEW', 'NULL')} "
+        f"WHERE {condition}"
+    )
+
+
+def _log_replaced(layout: Layout) -> str:
+    """Staged rows are gone when NEW stands in their place, or nothing does."""
+    table = quoted(layout.table.name)
+    still = f"SELECT 1 FROM {table} AS q WHERE {_staged(layout, 'q')}"
+    return (
+        f"UPDATE {layout.stage} SET gone = 1 WHERE n IN (SELECT s.n FROM {layout.stage} AS s "
+        f"WHERE ({_staged(layout, 'NEW')}) OR NOT EXISTS ({still}))"
+    )
+
+
+def _unstage(layout: Layout) -> str:
+    return (
+        f"DELETE FROM {layout.stage} WHERE n IN (SELECT s.n FROM {layout.stage} AS s "
+        f"WHERE {_staged(layout, 'OLD')})"
+    )
+
+
+def _staged(layout: Layout, row: str) -> str:
+    """The staged row ``s`` is the row ``row`` of the table."""
+    identity = layout.table.identity
+    if identity is None:
+        return f"s.id = {row}.{layout.table.rowid}"
+    return " AND ".join(
+        f"{row}.{quoted(layout.table.columns[place].name)} = s.v{place} COLLATE {quoted(collation)}"
+        for place, collation in identity.columns
+    )
+
+
+def _same_row(layout: Layout, left: str, right: str) -> str:
+    identity = layout.table.identity
+    if identity is None:
+        return f"{left}.{layout.table.rowid} = {right}.{layout.table.rowid}"
+    names = [(quoted(layout.table.columns[p].name), quoted(c)) for p, c in identity.columns]
+    return " AND ".join(f"{left}.{n} = {right}.{n} COLLATE {c}" for n, c in names)
+
+
+def _equals_new(layout: Layout, place: int, collation: str) -> str:
+    column = layout.table.columns[place]
+    name = quoted(column.name)
+    new = f"(SELECT NEW.{name})"
+    if column.not_null and column.default is not None:
+        # OR REPLACE puts the default in the place of a NULL, after the BEFORE triggers have run.
+        new = f"coalesce({new}, {column.default})"
+    return f"q.{name} = {new} COLLATE {quoted(collation)}"
+
+
+def _row_identity(layout: Layout, row: str) -> str:
+    rowid = layout.table.rowid
+    return "NULL" if rowid is None else f"(SELECT {row}.{rowid})"
+
+
+def _outer(layout: Layout, alias: str, value: str | None = None) -> str:
+    """What the names of columns mean, under this alias, once the table no longer has them."""
+    meaning = blob_literal(layout.mark) if value is None else value
+    columns = ", ".join(f"{meaning} AS {quoted(name)}" for name in layout.table.names())
+    return f"(SELECT {columns}) AS {alias}"
+
+
+def _vanished(layout: Layout) -> str:
+    """Which of the layout's names the table no longer has, as the bits of an integer.
+
+    The LEFT JOIN with nothing makes one row of NULLs; a name that is not in it is the outer mark.
+    """
+    mark = blob_literal(layout.mark)
+    bits = " | ".join(
+        f"(({quoted(name)} IS {mark}) << {bit})"
+        for bit, name in enumerate(layout.table.names()[:WATCHED_COLUMNS_MAX])
+    )
+    star = f"SELECT * FROM {quoted(layout.table.name)} WHERE 0"
+    # A scope of its own: the surrounding query may know the names under several aliases.
+    return (
+        f"(SELECT (SELECT {bits} FROM (SELECT 1 AS {PREFIX}one) LEFT JOIN ({star})) "
+        f"FROM {_outer(layout, 'gone')})"
+    )
+
+
+def _of_key_columns(layout: Layout) -> str:
+    """``OF …``: an UPDATE that sets none of these can't conflict. SQLite does not check the names."""
+    places = {place for key in layout.table.keys for place, _ in key.columns}
+    if any(key.partial for key in layout.table.keys):
+        return ""  # any column may decide
+    names = [layout.table.columns[place].name for place in sorted(places)]
+    if layout.table.rowid is not None:
+        names += [*layout.table.primary_key, *ROWID_NAMES]
+    return " OF " + ", ".join(dict.fromkeys(quoted(name) for name in names))
