@@ -138,18 +138,31 @@ def probe_cuts(
     enough: Callable[[Verdict], bool] = lambda verdict: False,
 ) -> Verdict:
     """Open cuts one after the other; every answer must equal what the reflected transactions give."""
-    verdict = Verdict()
+    verdict, reference = Verdict(), Reference(initial)
     while verdict.probes < cuts and not enough(verdict):
         with source.cut(RELATIONS) as cut:
             answer = read_all(cut)
         log.wait_for(cut.bound)
-        reflected = effect_of(t for t in log.transactions if cut.reflects(t))
-        reference = Counter(initial)
-        reference.update(reflected)
+        expected = reference.at(cut, log.transactions)
         verdict.probes += 1
-        if without_zeros(reference) != answer:
-            verdict.wrong.append(describe(answer, without_zeros(reference)))
+        if expected != answer:
+            verdict.wrong.append(describe(answer, expected))
     return verdict
+
+
+class Reference:
+    """The initial state and all transactions of a feed, less those that a cut does not reflect."""
+
+    def __init__(self, initial: Effect) -> None:
+        self._total = Counter(initial)
+        self._counted = 0
+
+    def at(self, cut: Cut, transactions: Sequence[SourceTransaction]) -> Effect:
+        self._total.update(effect_of(transactions[self._counted :]))
+        self._counted = len(transactions)
+        state = Counter(self._total)
+        state.subtract(effect_of(t for t in transactions if not cut.reflects(t)))
+        return without_zeros(state)
 
 
 def describe(answer: Effect, reference: Effect) -> str:

@@ -1,9 +1,12 @@
 """A value from the feed and the same value from a query are equal, for every accepted type."""
 
+import pyarrow as pa
 import pytest
 
 from live.sources.probing import FeedLog, read_all
-from viewkeeper.algebra.types import canonical_row
+from viewkeeper.algebra.types import Schema, canonical_row
+from viewkeeper.sources.arrow import batch_of, rows_of
+from viewkeeper.sources.interface import KeyedRead
 
 
 def changes_of(log, relation):
@@ -28,6 +31,7 @@ def test_every_accepted_type_is_alike_on_both_paths(rig, database, subtests):
             for number, case in enumerate(rig.values):
                 with subtests.test(case.declared):
                     check_case(case, f"v{number}", cut, log)
+                    check_keys(f"v{number}", cut)
         source.teardown()
     writer.close()
 
@@ -49,6 +53,18 @@ def check_case(case, table, cut, log):
     assert values[-1] is None
     if case.expected is not None:
         assert [repr(value) for value in values[:-1]] == [repr(e) for e in case.expected]
+
+
+def check_keys(table, cut):
+    """Every value that was read finds its own row again when it is given as a key."""
+    schema = cut.schemas[table].schema
+    rows = sorted((row for _, row in read_all(cut, [table])), key=lambda row: row[0])
+    for row in rows:
+        keys = pa.Table.from_batches([batch_of([row[1:]], Schema(schema.fields[1:]))])
+        question = KeyedRead(table, schema.names, ("v",), keys)
+        found = [r for batch in cut.read(question) for r in rows_of(batch, schema)]
+        assert (row in found) == (row[1] is not None)
+        assert all(each[1] == row[1] or each[1] is row[1] for each in found)
 
 
 def test_every_other_type_is_refused_with_its_column_named(rig, database, subtests):

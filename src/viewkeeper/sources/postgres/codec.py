@@ -174,7 +174,7 @@ _CODECS: dict[str, Codec] = {
     "cidr": Codec(STRING, _text, "cidr_out({})::text", "cidr_out({})::text"),
     **dict.fromkeys(
         [
-            "json", "jsonb", "xml", "time", "timetz", "interval", "bit", "varbit", "macaddr",
+            "json", "jsonb", "time", "timetz", "interval", "bit", "varbit", "macaddr",
             "macaddr8",
         ],
         _AS_TEXT,
@@ -183,6 +183,7 @@ _CODECS: dict[str, Codec] = {
 
 _REFUSALS = {
     "money": "the text of money depends on the server's locale; use numeric(p, s)",
+    "xml": "the text of xml depends on what the server was built with; use text",
     "char": 'the one-byte "char" is internal to PostgreSQL; use char(1) or text',
 }
 

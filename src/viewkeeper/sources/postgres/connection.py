@@ -32,7 +32,6 @@ SETTINGS = {
     "IntervalStyle": "postgres",
     "bytea_output": "hex",
     "extra_float_digits": "3",
-    "xmloption": "content",
     "search_path": "pg_catalog",
     "row_security": "off",
     "client_encoding": "UTF8",

@@ -96,7 +96,7 @@ class PostgresCut(Cut):
         oids = self._source.resolve(relations) if relations else {}
         # Names come from the catalogue as it was a moment ago: if one is gone, LOCK says so.
         for each in self._source.describe(oids).values():
-            self._link.run(f"LOCK TABLE {each.quoted} IN ACCESS SHARE MODE")
+            self._lock(each)
         state = self._link.table(_STATE)
         row = [column[0].as_py() for column in state.columns]
         snapshot, insert, flushed, exported, standby, started, system, timeline = row
@@ -109,6 +109,9 @@ class PostgresCut(Cut):
         self._describe(oids)
         if lsn_number(flushed) < lsn_number(insert):
             self._source.hasten()
+
+    def _lock(self, each: Described) -> None:
+        self._link.run(f"LOCK TABLE {each.quoted} IN ACCESS SHARE MODE")
 
     def _join(self, relations: Sequence[str], shared: Mapping[str, Any]) -> None:
         self._link.run(_BEGIN)
@@ -127,7 +130,7 @@ class PostgresCut(Cut):
         self._describe({name: shared["oids"][name] for name in relations})
         # Whoever shares the cut holds the locks; ours keep them if it leaves first.
         for each in self._described.values():
-            self._link.run(f"LOCK TABLE {each.quoted} IN ACCESS SHARE MODE")
+            self._lock(each)
         # Measured once, by whoever opened the cut: the parts of all its readers must fit together.
         self._blocks.update(shared["blocks"])
 

@@ -57,6 +57,11 @@ def setup_statements(
         f"CREATE TABLE IF NOT EXISTS {schema}.relation_state (oid oid PRIMARY KEY, "
         "description jsonb NOT NULL, rewritten boolean NOT NULL DEFAULT false)"
     )
+    # What relations were before each change: a feed that starts in the past asks for old names.
+    yield (
+        f"CREATE TABLE IF NOT EXISTS {schema}.relation_history (number bigint GENERATED ALWAYS AS "
+        "IDENTITY PRIMARY KEY, description jsonb NOT NULL)"
+    )
     yield (
         f"CREATE TABLE IF NOT EXISTS {schema}.former_identity (oid oid PRIMARY KEY, "
         "identity text NOT NULL)"
@@ -153,6 +158,7 @@ BEGIN
     CONTINUE WHEN found IS NOT DISTINCT FROM tracked.description AND NOT tracked.rewritten;
     {emit}'tag', tg_tag, 'statement', left(current_query(), 10000),
       'before', tracked.description, 'after', found, 'rewritten', tracked.rewritten)::text);
+    INSERT INTO {schema}.relation_history (description) VALUES (tracked.description);
     IF found IS NULL THEN
       DELETE FROM {schema}.relation_state s WHERE s.oid = tracked.oid;
     ELSE
@@ -180,6 +186,13 @@ BEGIN
         yield f"CREATE EVENT TRIGGER {trigger} ON {event}"
         # Also for sessions that replay changes with session_replication_role = replica.
         yield f"ALTER EVENT TRIGGER {trigger} ENABLE ALWAYS"
+
+
+def history_grants(instance: str, user: str) -> Iterator[str]:
+    """Old names are looked up by whoever opens a feed."""
+    schema = quote(instance)
+    yield f"GRANT USAGE ON SCHEMA {schema} TO {quote(user)}"
+    yield f"GRANT SELECT ON TABLE {schema}.relation_history TO {quote(user)}"
 
 
 def grant_statements(user: str, relations: Sequence[Described], *, feeds: bool) -> Iterator[str]:

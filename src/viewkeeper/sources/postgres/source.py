@@ -196,6 +196,11 @@ class PostgresSource(Source):
                 user, known, feeds=user == self._feed_url.user
             )
         ]
+        base += [
+            statement
+            for user in sorted({self._url.user, self._feed_url.user} - {""})
+            for statement in statements.history_grants(self.instance, user)
+        ]
         return statements.script(
             self.instance,
             [
@@ -279,11 +284,11 @@ class PostgresSource(Source):
         return compare(left, right, self.name)
 
     def feed(self, relations: Sequence[str], start: Position) -> Feed:
-        known = self.describe(self.resolve(relations))
+        known = self._describe_then(relations)
         _, started, system, timeline, xid_near, _ = self._place()
         require_same_history(start, make_position(system, timeline, 0), self.name)
         self._require_slot(start)
-        self._require_published(list(known.values()))
+        self._require_published(known)
         tracked = TrackedRelations(
             self.name, list(known.values()), self._look_up_types, self._describe_now
         )
@@ -296,6 +301,33 @@ class PostgresSource(Source):
             life=started,
             xid_near=int(xid_near),
         )
+
+    def _describe_then(self, relations: Sequence[str]) -> dict[str, Described]:
+        """As `describe`, and relations that were dropped or renamed since, as they were before."""
+        names = self.control.ask(NAMES)
+        known = {}
+        for relation in relations:
+            try:
+                known |= self.describe(names_to_oids(names, [relation], self.name))
+            except SourceError:
+                former = self._former(relation)
+                if former is None:
+                    raise
+                known[relation] = former
+        return known
+
+    def _former(self, relation: str) -> Described | None:
+        table = f"{quote(self.instance)}.relation_history"
+        if not self.control.ask("SELECT to_regclass(%s) IS NOT NULL", [table])[0][0]:
+            return None
+        rows = self.control.ask(
+            f"SELECT h.description FROM {table} h WHERE %s IN ("
+            "CASE WHEN h.description ->> 'schema' = 'public' THEN h.description ->> 'name' END, "
+            "(h.description ->> 'schema') || '.' || (h.description ->> 'name')) "
+            "ORDER BY h.number DESC LIMIT 1",
+            [relation],
+        )
+        return described(relation, rows[0][0]) if rows else None
 
     def _look_up_types(self, oids: Sequence[int]) -> Mapping[int, ColumnType]:
         rows = self.control.ask(_TYPES, [list(oids)])
@@ -329,21 +361,21 @@ class PostgresSource(Source):
             hint="set the source up again and rebuild the views that read it",
         )
 
-    def _require_published(self, known: Sequence[Described]) -> None:
+    def _require_published(self, known: Mapping[str, Described]) -> None:
+        """Of the relations that exist; one that is gone was published when its changes were made."""
         rows = self.control.ask(
-            "SELECT r.prrelid::int8 FROM pg_publication_rel r JOIN pg_publication p "
-            "ON p.oid = r.prpubid WHERE p.pubname = %s",
-            [self.instance],
+            "SELECT c.relname::text FROM pg_class c WHERE c.oid = ANY(%s::oid[]) AND c.oid NOT IN "
+            "(SELECT r.prrelid FROM pg_publication_rel r JOIN pg_publication p "
+            "ON p.oid = r.prpubid WHERE p.pubname = %s)",
+            [[each.oid for each in known.values()], self.instance],
         )
-        published = {row[0] for row in rows}
-        missing = [each.name for each in known if each.oid not in published]
-        if missing:
+        if rows:
             raise SourceError(
                 "not-published",
                 f"relations of PostgreSQL source {self.name} are not in its publication",
                 source=self.name,
                 retryable=False,
-                detail=", ".join(missing),
+                detail=", ".join(name for (name,) in rows),
                 hint="viewkeeper check --setup-sql prints what its owner runs",
             )
 
