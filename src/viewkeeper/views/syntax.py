@@ -52,13 +52,32 @@ class _Views(Spark):
 
 _DIALECT = _Views()
 _BEGINNINGS = (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN)
-_AFTER_A_LIST = (
+# sqlglot forgives some of these when nothing stands between the first and the second; Spark does not.
+_WANTS_MORE = (
+    TokenType.COMMA,
+    TokenType.SELECT,
     TokenType.FROM,
+    TokenType.JOIN,
+    TokenType.ON,
+    TokenType.WHERE,
+    TokenType.GROUP_BY,
+    TokenType.HAVING,
+    TokenType.IN,
+    TokenType.AND,
+    TokenType.OR,
+    TokenType.NOT,
+)
+_BEGINS_ANEW = (
+    TokenType.COMMA,
+    TokenType.FROM,
+    TokenType.JOIN,
     TokenType.WHERE,
     TokenType.GROUP_BY,
     TokenType.HAVING,
     TokenType.UNION,
     TokenType.R_PAREN,
+    TokenType.AND,
+    TokenType.OR,
 )
 
 
@@ -139,10 +158,13 @@ def _require_plain(text: SqlText, token: Token, after: Token | None) -> None:
             token.start,
             hint="write the query as SELECT … FROM … WHERE",
         )
-    if token.token_type is TokenType.COMMA and (after is None or after.token_type in _AFTER_A_LIST):
-        # sqlglot forgives a trailing comma, Spark does not.
+    if token.token_type in _WANTS_MORE and (after is None or after.token_type in _BEGINS_ANEW):
+        is_comma = token.token_type is TokenType.COMMA
         raise text.error(
-            "syntax-error", "a comma with nothing behind it", token.start, hint="remove the comma"
+            "syntax-error",
+            f"{'a comma' if is_comma else token.text.upper()} with nothing behind it",
+            token.start,
+            hint="remove it, or write what is missing",
         )
 
 
@@ -154,7 +176,7 @@ def _syntax_error(text: SqlText, error: ParseError) -> UsageError:
     description = str(found.get("description") or "")
     expected = re.fullmatch(r"Expect(?:ing|ed) ([^<]{1,20})", description)
     last = token is None or token is text.tokens[-1]
-    if description.startswith("Required argument"):
+    if description.startswith("Required"):
         what = "something is missing at the end or before it" if last else "something is missing"
     elif token is None or (last and "Unexpected" not in description):
         what = "the text ends too early"

@@ -1,0 +1,1 @@
+SELECT o_id FORM shop.orders

@@ -1,0 +1,43 @@
+"""What is printed is read back as the same definition."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+
+from unit.views.corpus import catalog
+from unit.views.definitions import definitions
+from viewkeeper.views.catalog import Catalog
+from viewkeeper.views.definition import ViewDefinition
+from viewkeeper.views.parser import parse_view
+from viewkeeper.views.printing import identifier, view_sql
+
+
+@settings(max_examples=150)
+@given(definitions())
+def test_any_definition_survives_printing_and_parsing(
+    pair: tuple[ViewDefinition, Catalog],
+) -> None:
+    definition, known = pair
+    assert parse_view("v", view_sql(definition), known) == definition
+
+
+def test_the_text_has_one_clause_per_line() -> None:
+    text = "SELECT qty, count(*) AS n FROM shop.orders WHERE paid AND qty > 1 GROUP BY qty HAVING n > 1"
+    assert view_sql(parse_view("v", text, catalog())).splitlines() == [
+        "-- consistency: complete",
+        "SELECT",
+        "  orders.qty AS qty,",
+        "  count(*) AS n",
+        "FROM shop.orders AS orders",
+        "WHERE orders.paid",
+        "  AND orders.qty > 1L",
+        "GROUP BY orders.qty",
+        "HAVING count(*) > 1L",
+    ]
+
+
+def test_only_names_that_need_it_are_quoted() -> None:
+    assert identifier("qty") == "qty"
+    assert identifier("Order") == "`Order`"
+    assert identifier("a`b") == "`a``b`"
+    assert identifier("größe") == "`größe`"
