@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from live.sources import rig
-
 from viewkeeper.sources.interface import Source
 
 
@@ -75,7 +74,7 @@ class SQLiteDatabase(rig.Database):
 
 class Rig(rig.Rig):
     kind = "sqlite"
-    features = frozenset[str]()
+    features = frozenset({"setup-after-add-column"})
     wrong_variants = ("naive-triggers", "separate-transactions")
     refused_types = (
         "", "NUMERIC", "DECIMAL", "DECIMAL(50, 2)", "JSON", "TIME", "POLYGON",

@@ -19,6 +19,13 @@ def ready(database):
 
 
 @pytest.fixture
+def added_columns_come_at_once(rig):
+    """Triggers can't record a column that they do not know: there, setup must be repeated first."""
+    if "setup-after-add-column" in rig.features:
+        pytest.skip(f"{rig.kind} records an added column once setup was repeated")
+
+
+@pytest.fixture
 def writer(database):
     writer = database.writer()
     yield writer
@@ -43,6 +50,7 @@ def names(relation):
     return relation.schema.names
 
 
+@pytest.mark.usefixtures("added_columns_come_at_once")
 def test_an_added_column_comes_between_the_rows_before_and_after_it(ready, writer):
     start = ready.start_position()
     writer.run("INSERT INTO things VALUES (1, 'a', 10)")
@@ -99,6 +107,7 @@ def test_a_truncated_relation_must_be_read_anew(needs, ready, writer):
     assert change.before == change.after
 
 
+@pytest.mark.usefixtures("added_columns_come_at_once")
 def test_a_feed_resumes_right_after_a_schema_change(ready, writer):
     start = ready.start_position()
     writer.run("INSERT INTO things VALUES (1, 'a', 10)")
