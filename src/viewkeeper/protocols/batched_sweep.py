@@ -44,6 +44,7 @@ from viewkeeper.algebra.expressions import (
     conjuncts,
 )
 from viewkeeper.algebra.types import INTEGER
+from viewkeeper.errors import invariant
 from viewkeeper.protocols.messages import (
     TXN,
     Action,
@@ -54,7 +55,7 @@ from viewkeeper.protocols.messages import (
     Reflected,
 )
 from viewkeeper.protocols.view_manager import Place, ViewManager
-from viewkeeper.timeline import Cut, Transaction
+from viewkeeper.timeline import Transaction
 from viewkeeper.views.definition import RelationName, ViewDefinition
 from viewkeeper.views.level import Level
 
@@ -99,20 +100,22 @@ class _Route:
 
 
 class BatchedSweep(ViewManager):
-    """All that waits becomes one batch, up to ``batch_max``; one batch at a time."""
+    """All that waits becomes one batch; one batch at a time."""
 
     name = "batched-sweep"
     level = Level.COMPLETE
     assumes = Assumptions()
     paper = "ours, after SWEEP, section 5"
-    batch_max = 100_000
+    # Eager: begin whenever something waits and nothing runs. Else a batch begins when it is closed.
+    eager = True
 
-    def __init__(self, definition: ViewDefinition, extent: Any) -> None:
+    def __init__(self, definition: ViewDefinition, extent: Any, first_number: int = 1) -> None:
+        """``first_number`` is the number of the first transaction that will arrive."""
         super().__init__(definition, extent)
         self.queue: deque[Numbered] = deque()
         self.batch: tuple[Numbered, ...] = ()
         self._routes: list[_Route] = []
-        self._number = 0
+        self._number = first_number - 1
         self._numbers: dict[str, dict[int, int]] = {source: {} for source in definition.sources}
 
     # -- the machine -------------------------------------------------------------------------------
@@ -121,7 +124,11 @@ class BatchedSweep(ViewManager):
         self._number += 1
         self._numbers[transaction.source][transaction.number] = self._number
         self.queue.append((self._number, transaction))
-        return () if self.batch else self._next()
+        return self._next() if self.eager else ()
+
+    def batch_closed(self, size: int) -> Iterable[Action]:
+        invariant(not self.batch and size <= len(self.queue), "a batch can't be closed now")
+        return self._begin(size)
 
     def answer_arrived(self, asked: list[_Route], answer: AnswerArrived) -> Iterable[Action]:
         for route, rows in zip(asked, answer.answers, strict=True):
@@ -130,17 +137,19 @@ class BatchedSweep(ViewManager):
             yield from self._round()
 
     def _next(self) -> Iterator[Action]:
-        while self.queue and not self.batch:
-            size = min(len(self.queue), self.batch_max)
-            self.batch = tuple(self.queue.popleft() for _ in range(size))
-            changed = {name for _, t in self.batch for name in t.relations}
-            self._routes = [
-                self._route((index, occurrence.alias))
-                for index, term in enumerate(self.definition.terms)
-                for occurrence in term.occurrences
-                if occurrence.name in changed
-            ]
-            yield from self._round()
+        if self.queue and not self.batch:
+            yield from self._begin(len(self.queue))
+
+    def _begin(self, size: int) -> Iterator[Action]:
+        self.batch = tuple(self.queue.popleft() for _ in range(size))
+        changed = {name for _, t in self.batch for name in t.relations}
+        self._routes = [
+            self._route((index, occurrence.alias))
+            for index, term in enumerate(self.definition.terms)
+            for occurrence in term.occurrences
+            if occurrence.name in changed
+        ]
+        yield from self._round()
 
     def _route(self, start: Place) -> _Route:
         term, alias = start
@@ -163,7 +172,8 @@ class BatchedSweep(ViewManager):
             yield self.ask(source, tuple(self._part(route) for route in routes), routes)
         if not by_source:
             yield self._install()
-            yield from self._next()
+            if self.eager:
+                yield from self._next()
 
     # -- keys out, rows back -----------------------------------------------------------------------
 
@@ -204,14 +214,15 @@ class BatchedSweep(ViewManager):
         change = self.nothing.select((*names, Output(TXN, Literal(FIRST, INTEGER))))
         for route in self._routes:
             change = change + self._joined(route)
-        cuts: list[Cut] = []
-        for _, transaction in self.batch:
-            self.install(None, (transaction,))
-            cuts.append(self.applied)
         numbers = tuple(number for number, _ in self.batch)
         transactions = tuple(transaction for _, transaction in self.batch)
+        cuts = self.advanced(transactions)
+        for source in self.definition.sources:
+            known = {t.number for t in self.recent.of_source(source)}
+            numbered = self._numbers[source].items()
+            self._numbers[source] = {n: number for n, number in numbered if n in known}
         self.batch, self._routes = (), []
-        return InstallBatch(change, numbers, tuple(cuts), transactions)
+        return InstallBatch(change, numbers, cuts, transactions)
 
     def _joined(self, route: _Route) -> Any:
         """The route's part of the view change: its changed rows ⊗ the timelines of all others."""
@@ -256,8 +267,9 @@ class BatchedSweep(ViewManager):
         source = self.occurrence(place).source
         later: list[Numbered] = []
         missing: list[Numbered] = []
+        numbers = self._numbers[source]
         for transaction in self.recent.of_source(source):
-            number = self._numbers[source][transaction.number]
+            number = numbers[transaction.number]
             reflected = reflects.includes(transaction.number)
             if reflected and number >= first:
                 later.append((number, transaction))

@@ -108,7 +108,14 @@ class SourceSettled:
     upto: int
 
 
-Event = TransactionArrived | AnswerArrived | SourceSettled
+@dataclass(frozen=True)
+class BatchClosed:
+    """Begin now, with the first ``size`` of the transactions that wait; more may be known already."""
+
+    size: int
+
+
+Event = TransactionArrived | AnswerArrived | SourceSettled | BatchClosed
 
 
 # -- actions: what a protocol wants done --------------------------------------------------------

@@ -10,11 +10,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from viewkeeper.algebra.expressions import FALSE
-from viewkeeper.errors import UsageError, invariant
+from viewkeeper.errors import InvariantViolated, UsageError
 from viewkeeper.protocols.messages import (
     Action,
     AnswerArrived,
     AskSource,
+    BatchClosed,
     Event,
     InstallChange,
     KeyedPart,
@@ -61,17 +62,21 @@ class ViewManager(Protocol):
     def answer_arrived(self, asked: Any, answer: AnswerArrived) -> Iterable[Action]:
         """An answer came in; ``asked`` is what was noted when the question was asked."""
 
+    def batch_closed(self, size: int) -> Iterable[Action]:
+        """Begin a batch of so many transactions; only protocols that work in batches are told."""
+        raise InvariantViolated(f"{self.name} does not work in batches")
+
     # -- the machine around it ---------------------------------------------------------------------
 
     def step(self, event: Event) -> tuple[Action, ...]:
         match event:
             case TransactionArrived(transaction):
                 source, number = transaction.source, transaction.number
-                invariant(
-                    number == self.arrived[source] + 1,
-                    f"transaction {transaction} arrived out of order",
-                    detail=f"expected number {self.arrived[source] + 1}",
-                )
+                if number != self.arrived[source] + 1:
+                    raise InvariantViolated(
+                        f"transaction {transaction} arrived out of order",
+                        detail=f"expected number {self.arrived[source] + 1}",
+                    )
                 self.recent.add(transaction)
                 self.arrived = self.arrived.advanced(source, number)
                 return tuple(self.transaction_arrived(transaction))
@@ -84,6 +89,8 @@ class ViewManager(Protocol):
                 self.recent.settle(source, upto)
                 self.recent.forget(self.applied)
                 return ()
+            case BatchClosed(size):
+                return tuple(self.batch_closed(size))
 
     @property
     def is_idle(self) -> bool:
@@ -98,15 +105,22 @@ class ViewManager(Protocol):
 
     def install(self, change: Any, transactions: tuple[Transaction, ...]) -> InstallChange:
         """Install a view change; the view then includes these transactions too."""
-        for transaction in transactions:
-            invariant(
-                transaction.number == self.applied[transaction.source] + 1,
-                f"{transaction} can't be installed now",
-                detail=f"the view stands at {self.applied}",
-            )
-            self.applied = self.applied.advanced(transaction.source, transaction.number)
-        self.recent.forget(self.applied)
+        self.advanced(transactions)
         return InstallChange(change, self.applied, transactions)
+
+    def advanced(self, transactions: tuple[Transaction, ...]) -> tuple[Cut, ...]:
+        """Count the transactions as applied; the cut after each of them."""
+        cuts = []
+        for transaction in transactions:
+            if transaction.number != self.applied[transaction.source] + 1:
+                raise InvariantViolated(
+                    f"{transaction} can't be installed now",
+                    detail=f"the view stands at {self.applied}",
+                )
+            self.applied = self.applied.advanced(transaction.source, transaction.number)
+            cuts.append(self.applied)
+        self.recent.forget(self.applied)
+        return tuple(cuts)
 
     # -- what a transaction means to the view ------------------------------------------------------
 

@@ -93,10 +93,11 @@ def table_of(schema: Schema, signed_rows: Iterable[SignedRow]) -> pa.Table:
 
 def bag_of(table: pa.Table, schema: Schema) -> Bag:
     """The lines of a table with the columns of `arrow_schema`, as a bag."""
-    return Bag(schema, _signed_rows(table, schema))
+    return Bag(schema, signed_rows(table, schema))
 
 
-def _signed_rows(table: pa.Table, schema: Schema) -> Iterator[SignedRow]:
+def signed_rows(table: pa.Table, schema: Schema) -> Iterator[SignedRow]:
+    """The lines of a table with the columns of `arrow_schema`, each with its count."""
     # By position: a table may name its columns otherwise.
     *columns, counts = (column.to_pylist() for column in table.columns)
     in_order = [_canonical(c, f.type) for c, f in zip(columns, schema, strict=True)]
