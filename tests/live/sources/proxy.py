@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from contextlib import suppress
 
 
 class Proxy:
@@ -47,4 +48,6 @@ class Proxy:
     def __exit__(self, *_: object) -> None:
         self._listener.close()
         for each in self._sockets:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)  # wakes the thread that reads it
             each.close()

@@ -35,6 +35,12 @@ SETTINGS = {
     "search_path": "pg_catalog",
     "row_security": "off",
     "client_encoding": "UTF8",
+    # If we vanish, the server shall notice soon: a cut holds locks.
+    "tcp_keepalives_idle": "5",
+    "tcp_keepalives_interval": "2",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "10s",
+    "client_connection_check_interval": "5s",
 }
 QUERY_SETTINGS = SETTINGS | {
     # We queue for a lock only briefly: everybody else queues behind us.

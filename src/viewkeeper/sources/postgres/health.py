@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 from viewkeeper.sources.interface import Health
-from viewkeeper.sources.postgres.connection import Control
 
 _HEALTH = """
 SELECT s.active, s.wal_status,
@@ -16,9 +18,9 @@ WHERE s.slot_name = %s
 """
 
 
-def health_of(control: Control, instance: str) -> Health:
+def health_of(ask: Callable[[str, Sequence[Any]], list[Any]], instance: str) -> Health:
     """Lag is measured up to the position we confirmed, so it includes our own work."""
-    rows = control.ask(_HEALTH, [instance])
+    rows = ask(_HEALTH, [instance])
     if not rows:
         return Health("no-slot", None, None, None, f"there is no slot {instance}")
     active, wal_status, lag_bytes, retained_bytes, lag_seconds = rows[0]

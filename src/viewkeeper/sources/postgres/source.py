@@ -28,7 +28,7 @@ from viewkeeper.sources.postgres.catalogue import (
     quote,
 )
 from viewkeeper.sources.postgres.codec import ColumnType
-from viewkeeper.sources.postgres.connection import ArrowLink, Control
+from viewkeeper.sources.postgres.connection import ANSWER_SECONDS_MAX, ArrowLink, Control
 from viewkeeper.sources.postgres.cut import PostgresCut
 from viewkeeper.sources.postgres.feed import PostgresFeed
 from viewkeeper.sources.postgres.health import health_of
@@ -99,7 +99,7 @@ class PostgresSource(Source):
         """The role that reads the feed, as the server knows it."""
         if self._feed_url.user:
             return self._feed_url.user
-        return str(self.control.ask("SELECT current_user::text")[0][0])
+        return str(self.ask("SELECT current_user::text")[0][0])
 
     # -- connections ------------------------------------------------------------------------------
 
@@ -110,6 +110,21 @@ class PostgresSource(Source):
             if self._control is None or self._control.closed:
                 self._control = Control(self.name, self._url)
             return self._control
+
+    def ask(
+        self,
+        sql: str,
+        parameters: Sequence[Any] = (),
+        seconds_max: float = ANSWER_SECONDS_MAX,
+    ) -> list[tuple[Any, ...]]:
+        """A small question; every one of ours can be asked twice, so a stale link does not matter."""
+        control = self.control
+        try:
+            return control.ask(sql, parameters, seconds_max)
+        except SourceError:
+            if not control.closed:
+                raise
+        return self.control.ask(sql, parameters, seconds_max)
 
     def lend_link(self) -> ArrowLink:
         """A connection for one cut; `return_link` takes it back."""
@@ -142,7 +157,7 @@ class PostgresSource(Source):
         With asynchronous commits that could take wal_writer_delay, and on a quiet server for ever.
         """
         try:
-            self.control.ask(
+            self.ask(
                 "SET synchronous_commit = local; "
                 "SELECT pg_logical_emit_message(true, 'viewkeeper', '')"
             )
@@ -164,13 +179,13 @@ class PostgresSource(Source):
 
     def resolve(self, relations: Sequence[str] | None) -> dict[str, int]:
         """Names to oids; raises SourceError ``unknown-relation``."""
-        return names_to_oids(self.control.ask(NAMES), relations, self.name)
+        return names_to_oids(self.ask(NAMES), relations, self.name)
 
     def describe(self, oids: Mapping[str, int]) -> dict[str, Described]:
         """The relations as the catalogue has them now; one that is gone is left out."""
         found = {}
         for name, oid in oids.items():
-            rows = self.control.ask(DESCRIPTION.format(relation=int(oid)))
+            rows = self.ask(DESCRIPTION.format(relation=int(oid)))
             if rows:
                 found[name] = described(name, rows[0][0])
         return found
@@ -219,16 +234,16 @@ class PostgresSource(Source):
             self.instance, known, self._leaves(known), triggers=triggers
         ):
             self._patiently(statement)
-        self.control.ask(statements.slot_statement(self.instance), seconds_max=SLOT_SECONDS_MAX)
+        self.ask(statements.slot_statement(self.instance), seconds_max=SLOT_SECONDS_MAX)
 
     def teardown(self) -> None:
         self._require_permission()
-        self.control.ask(
+        self.ask(
             "SELECT pg_terminate_backend(active_pid, 5000) FROM pg_replication_slots "
             "WHERE slot_name = %s AND active_pid IS NOT NULL",
             [self.instance],
         )
-        self.control.ask(
+        self.ask(
             "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots "
             "WHERE slot_name = %s",
             [self.instance],
@@ -241,7 +256,7 @@ class PostgresSource(Source):
     def _patiently(self, statement: str) -> None:
         """A lock that is not to be had soon is asked for again later: writers queue behind us."""
         retrying(
-            lambda: self.control.ask(f"SET lock_timeout = '500ms'; {statement}"),
+            lambda: self.ask(f"SET lock_timeout = '500ms'; {statement}"),
             PATIENCE,
             randomness=random.Random(),
         )
@@ -257,12 +272,12 @@ class PostgresSource(Source):
             )
 
     def is_superuser(self) -> bool:
-        return bool(self.control.ask("SELECT current_setting('is_superuser') = 'on'")[0][0])
+        return bool(self.ask("SELECT current_setting('is_superuser') = 'on'")[0][0])
 
     def _leaves(self, known: Sequence[Described]) -> list[str]:
         """The partitions that hold rows, quoted."""
         oids = [oid for each in known for oid in each.partitions]
-        rows = self.control.ask(
+        rows = self.ask(
             "SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n "
             "ON n.oid = c.relnamespace WHERE c.oid = ANY(%s::oid[]) AND c.relkind = 'r' ORDER BY 1, 2",
             [oids],
@@ -278,7 +293,7 @@ class PostgresSource(Source):
         return make_position(system, timeline, lsn_number(flushed))
 
     def _place(self) -> tuple[Any, ...]:
-        return self.control.ask(_PLACE)[0]
+        return self.ask(_PLACE)[0]
 
     def compare_positions(self, left: Position, right: Position) -> int:
         return compare(left, right, self.name)
@@ -304,7 +319,7 @@ class PostgresSource(Source):
 
     def _describe_then(self, relations: Sequence[str]) -> dict[str, Described]:
         """As `describe`, and relations that were dropped or renamed since, as they were before."""
-        names = self.control.ask(NAMES)
+        names = self.ask(NAMES)
         known = {}
         for relation in relations:
             try:
@@ -318,9 +333,9 @@ class PostgresSource(Source):
 
     def _former(self, relation: str) -> Described | None:
         table = f"{quote(self.instance)}.relation_history"
-        if not self.control.ask("SELECT to_regclass(%s) IS NOT NULL", [table])[0][0]:
+        if not self.ask("SELECT to_regclass(%s) IS NOT NULL", [table])[0][0]:
             return None
-        rows = self.control.ask(
+        rows = self.ask(
             f"SELECT h.description FROM {table} h WHERE %s IN ("
             "CASE WHEN h.description ->> 'schema' = 'public' THEN h.description ->> 'name' END, "
             "(h.description ->> 'schema') || '.' || (h.description ->> 'name')) "
@@ -330,7 +345,7 @@ class PostgresSource(Source):
         return described(relation, rows[0][0]) if rows else None
 
     def _look_up_types(self, oids: Sequence[int]) -> Mapping[int, ColumnType]:
-        rows = self.control.ask(_TYPES, [list(oids)])
+        rows = self.ask(_TYPES, [list(oids)])
         return {row[0]: ColumnType(row[1], row[2], row[3], row[4], row[5]) for row in rows}
 
     def _describe_now(self, oid: int, name: str) -> Described | None:
@@ -338,7 +353,7 @@ class PostgresSource(Source):
 
     def _require_slot(self, start: Position) -> None:
         """A slot asked for a place before its confirmed one would start later, silently."""
-        rows = self.control.ask(_SLOT, [self.instance])
+        rows = self.ask(_SLOT, [self.instance])
         if not rows:
             raise self._gap(f"there is no slot {self.instance}")
         confirmed, wal_status, plugin, ours = rows[0]
@@ -363,7 +378,7 @@ class PostgresSource(Source):
 
     def _require_published(self, known: Mapping[str, Described]) -> None:
         """Of the relations that exist; one that is gone was published when its changes were made."""
-        rows = self.control.ask(
+        rows = self.ask(
             "SELECT c.relname::text FROM pg_class c WHERE c.oid = ANY(%s::oid[]) AND c.oid NOT IN "
             "(SELECT r.prrelid FROM pg_publication_rel r JOIN pg_publication p "
             "ON p.oid = r.prpubid WHERE p.pubname = %s)",
@@ -385,4 +400,4 @@ class PostgresSource(Source):
         return PostgresCut(self, relations, shared)
 
     def health(self) -> Health:
-        return health_of(self.control, self.instance)
+        return health_of(self.ask, self.instance)
