@@ -320,7 +320,7 @@ class PostgresSource(Source):
     def _describe_then(self, relations: Sequence[str]) -> dict[str, Described]:
         """As `describe`, and relations that were dropped or renamed since, as they were before."""
         names = self.ask(NAMES)
-        known = {}
+        known: dict[str, Described] = {}
         for relation in relations:
             try:
                 known |= self.describe(names_to_oids(names, [relation], self.name))

@@ -1,0 +1,9 @@
+# The sources: the long version of their behaviour suite, and what feeds and cuts cost.
+
+.PHONY: test-sources-long
+test-sources-long: install ## 300 cuts per kind of source under concurrent writers (about 10 minutes)
+	VIEWKEEPER_CUTS=300 $(BIN)/python -m pytest --durations=10 tests/live/sources
+
+.PHONY: bench-sources
+bench-sources: install ## Rows per second of each feed, and milliseconds per query at a cut
+	$(BIN)/python benchmarks/sources.py --json benchmarks/sources.json

@@ -1,0 +1,153 @@
+"""``viewkeeper check``: whether every source can be read exactly, and what its owner must do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from viewkeeper.cli.output import FAILED, GOOD, Json, write_json, write_line
+from viewkeeper.errors import SourceError, UsageError
+from viewkeeper.project import ProjectConfig, SourceConfig, read_project
+
+if TYPE_CHECKING:
+    from viewkeeper.sources.interface import Finding, Source
+
+_MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "refused": ("✗", "bold red")}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command("check")(check)
+
+
+def check(
+    setup_sql: Annotated[
+        str | None,
+        typer.Option(
+            "--setup-sql", metavar="SOURCE", help="Print the script that this source's owner runs."
+        ),
+    ] = None,
+    allow_setup: Annotated[
+        bool,
+        typer.Option("--allow-setup", help="Set the sources up first, where something is missing."),
+    ] = False,
+    project: Annotated[
+        Path, typer.Option("--project", help="The project's folder, with its viewkeeper.toml.")
+    ] = Path("."),
+    as_json: Json = False,
+) -> None:
+    """Check that every source can be read exactly and is not harmed. Creates nothing by itself."""
+    config = read_project(project)
+    if setup_sql is not None:
+        _print_script(config, setup_sql, as_json)
+        return
+    if not config.sources:
+        raise UsageError(
+            "no-sources",
+            "the project has no sources",
+            hint="add [sources.NAME] with a url to viewkeeper.toml",
+        )
+    reports = [_report(config, each, allow_setup) for each in config.sources.values()]
+    good = not any(f["severity"] == "refused" for report in reports for f in report["findings"])
+    if as_json:
+        write_json({"ok": good, "sources": reports})
+    else:
+        _show(reports, good)
+    raise typer.Exit(GOOD if good else FAILED)
+
+
+def _print_script(config: ProjectConfig, name: str, as_json: bool) -> None:
+    with _opened(config.source(name), allow_setup=False) as source:
+        script = source.setup_sql(_relations(config, source))
+    if as_json:
+        write_json({"source": name, "setup_sql": script})
+    else:
+        write_line(script.rstrip())
+
+
+def _report(config: ProjectConfig, each: SourceConfig, allow_setup: bool) -> dict[str, Any]:
+    """What one source's preflight says; a source that can't be reached is a finding too."""
+    try:
+        with _opened(each, allow_setup) as source:
+            relations = _relations(config, source)
+            if allow_setup and _needs_setup(source, relations):
+                source.setup(relations)
+            found = source.preflight(relations)
+            kind = source.kind
+    except SourceError as error:
+        kind, relations = "", []
+        found = [_as_finding(error)]
+    return {
+        "source": each.name,
+        "kind": kind,
+        "relations": list(relations),
+        "findings": [
+            {"code": f.code, "severity": f.severity, "message": f.message, "fix": f.fix}
+            for f in found
+        ],
+    }
+
+
+def _needs_setup(source: Source, relations: Sequence[str]) -> bool:
+    return any(finding.severity != "ok" for finding in source.preflight(relations))
+
+
+def _as_finding(error: SourceError) -> Finding:
+    from viewkeeper.sources.interface import Finding
+
+    message = f"{error.message}: {error.detail}" if error.detail else error.message
+    return Finding(error.code, "refused", message, error.hint)
+
+
+def _opened(each: SourceConfig, allow_setup: bool) -> Source:
+    from viewkeeper.sources.opening import open_source
+
+    return open_source(each.name, each.url, feed_url=each.feed_url, allow_setup=allow_setup)
+
+
+def _relations(config: ProjectConfig, source: Source) -> list[str]:
+    """The relations of the source that the project's views read; all of them while there are none."""
+    used = relations_of_views(config.views_folder).get(source.name)
+    return sorted(used) if used else sorted(source.schemas())
+
+
+def relations_of_views(folder: Path) -> dict[str, set[str]]:
+    """By source, every relation that a view's text names. Whether the views are right is not asked."""
+    import sqlglot
+    from sqlglot import exp
+
+    used: dict[str, set[str]] = {}
+    for file in sorted(folder.glob("*.sql")):
+        try:
+            statements = sqlglot.parse(file.read_text(encoding="utf-8"), read="spark")
+        except (sqlglot.errors.SqlglotError, UnicodeDecodeError) as error:
+            raise UsageError(
+                "bad-view",
+                f"{file} can't be read as SQL",
+                detail=str(error).splitlines()[0],
+            ) from None
+        for statement in filter(None, statements):
+            for table in statement.find_all(exp.Table):
+                names = [part.name for part in table.parts]
+                if len(names) > 1:
+                    used.setdefault(names[0], set()).add(".".join(names[1:]))
+    return used
+
+
+def _show(reports: Sequence[dict[str, Any]], good: bool) -> None:
+    for report in reports:
+        kind = f" ({report['kind']})" if report["kind"] else ""
+        write_line(f"{report['source']}{kind}", "bold")
+        for finding in report["findings"]:
+            mark, style = _MARKS[finding["severity"]]
+            write_line(f"  {mark} {finding['message']} [{finding['code']}]", style)
+            if finding["fix"] and finding["severity"] != "ok":
+                write_line(f"      fix: {finding['fix']}")
+    write_line()
+    if good:
+        write_line("Every source can be read exactly.", "green")
+    else:
+        write_line("Some source can't be read exactly yet: see the lines marked ✗.", "bold red")

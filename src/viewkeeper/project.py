@@ -1,0 +1,189 @@
+"""A project folder's ``viewkeeper.toml``, read and checked: sources, warehouse, Spark.
+
+``${NAME}`` stands for an environment variable, so that no password need be written down. Variables
+are looked up when a value is used: a command that opens no source needs no source's password.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from viewkeeper.errors import UsageError
+
+PROJECT_FILE = "viewkeeper.toml"
+VIEWS_FOLDER = "views"
+
+# What each table of the file may hold, and the type of it.
+_KEYS: dict[str, dict[str, type | tuple[type, ...]]] = {
+    "warehouse": {
+        "path": str,
+        "options": dict,
+        "keep_transactions": (int, float),
+        "keep_days": (int, float),
+    },
+    "spark": {"master": str, "config": dict},
+    "sources.*": {"url": str, "feed_url": str},
+}
+
+
+@dataclass(frozen=True)
+class SourceConfig:
+    """One source as the file has it; the texts may hold a password and are never shown."""
+
+    name: str
+    _url: str = field(repr=False)
+    _feed_url: str | None = field(default=None, repr=False)
+
+    @property
+    def url(self) -> str:
+        """With variables filled in; raises UsageError ``missing-variable``."""
+        return filled(self._url)
+
+    @property
+    def feed_url(self) -> str | None:
+        return None if self._feed_url is None else filled(self._feed_url)
+
+
+@dataclass(frozen=True)
+class ProjectConfig:
+    """A project: where it is and what its file says, with the defaults filled in."""
+
+    folder: Path
+    sources: Mapping[str, SourceConfig]
+    warehouse_path: str
+    spark_master: str
+    warehouse_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    spark_config: Mapping[str, str] = field(default_factory=dict)
+    keep_transactions: float | None = None
+    keep_days: float | None = None
+
+    @property
+    def views_folder(self) -> Path:
+        return self.folder / VIEWS_FOLDER
+
+    def source(self, name: str) -> SourceConfig:
+        """Raises UsageError when the project has no source of that name."""
+        try:
+            return self.sources[name]
+        except KeyError:
+            known = ", ".join(self.sources) or "none"
+            raise UsageError(
+                "unknown-source",
+                f"the project has no source {name}",
+                detail=f"its sources are: {known}",
+                hint=f"add [sources.{name}] to {PROJECT_FILE}",
+            ) from None
+
+
+def read_project(folder: Path) -> ProjectConfig:
+    """Read and check the folder's file; raises UsageError with the place of what is wrong."""
+    file = folder / PROJECT_FILE
+    document = _document(file)
+    _require_known(document, ("warehouse", "spark", "sources"), "the file", file)
+    warehouse = _table(document, "warehouse", "warehouse", file)
+    spark = _table(document, "spark", "spark", file)
+    sources = document.get("sources", {})
+    if not isinstance(sources, dict):
+        raise _bad(file, "[sources] is not a table", hint="write [sources.NAME] for each source")
+    path = warehouse.get("path", "warehouse")
+    return ProjectConfig(
+        folder=folder,
+        sources={name: _source(sources, name, file) for name in sources},
+        warehouse_path=path if "://" in path else str(folder / path),
+        spark_master=spark.get("master", "local[*]"),
+        warehouse_options={k: filled(str(v)) for k, v in warehouse.get("options", {}).items()},
+        spark_config={k: str(v) for k, v in spark.get("config", {}).items()},
+        keep_transactions=warehouse.get("keep_transactions"),
+        keep_days=warehouse.get("keep_days"),
+    )
+
+
+def filled(text: str) -> str:
+    """``${NAME}`` replaced by the environment's value; raises UsageError ``missing-variable``."""
+
+    def value(match: re.Match[str]) -> str:
+        name = match[1]
+        if name not in os.environ:
+            raise UsageError(
+                "missing-variable",
+                f"the environment variable {name} is not set",
+                hint=f"{PROJECT_FILE} asks for it: export {name}=…",
+            )
+        return os.environ[name]
+
+    return re.sub(r"\$\{(\w+)\}", value, text)
+
+
+def _document(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(
+            "no-project",
+            f"there is no {PROJECT_FILE} in {file.parent.absolute()}",
+            hint="go to the project's folder, name it with --project, or run viewkeeper init",
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        # The parser's words name line and column, and never quote the file.
+        raise _bad(file, "it is not TOML", detail=str(error)) from None
+    except OSError as error:
+        raise _bad(file, "it can't be read", detail=error.strerror or "") from None
+
+
+def _source(sources: Mapping[str, Any], name: str, file: Path) -> SourceConfig:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise _bad(
+            file,
+            f"a source can't be named {name}",
+            hint="letters, digits and underscores: the name stands before the dot in SQL",
+        )
+    section = _table(sources, name, "sources.*", file, shown=f"sources.{name}")
+    if "url" not in section:
+        raise _bad(file, f"[sources.{name}] has no url", hint='url = "postgresql://…"')
+    return SourceConfig(name, section["url"], section.get("feed_url"))
+
+
+def _table(
+    document: Mapping[str, Any], name: str, keys: str, file: Path, shown: str = ""
+) -> Mapping[str, Any]:
+    section = document.get(name, {})
+    shown = shown or name
+    if not isinstance(section, dict):
+        raise _bad(file, f"[{shown}] is not a table")
+    known = _KEYS[keys]
+    _require_known(section, tuple(known), f"[{shown}]", file)
+    for key, value in section.items():
+        # In Python a truth value is a number; in a settings file it is a mistake.
+        if not isinstance(value, known[key]) or isinstance(value, bool):
+            raise _bad(file, f"{key} in [{shown}] has the wrong type", detail=_wanted(known[key]))
+    return section
+
+
+def _wanted(kind: type | tuple[type, ...]) -> str:
+    words = {str: "a text in quotes", dict: "a table", (int, float): "a number"}
+    return f"expected {words[kind]}"
+
+
+def _require_known(
+    section: Mapping[str, Any], known: tuple[str, ...], where: str, file: Path
+) -> None:
+    for key in section:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            raise _bad(
+                file,
+                f"{where} has an unknown entry {key}",
+                detail=f"known are: {', '.join(known)}",
+                hint=f"did you mean {near[0]}?" if near else "",
+            )
+
+
+def _bad(file: Path, what: str, *, detail: str = "", hint: str = "") -> UsageError:
+    return UsageError("bad-project", f"{file}: {what}", detail=detail, hint=hint)
