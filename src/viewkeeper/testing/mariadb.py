@@ -43,7 +43,7 @@ _SETTINGS = {
 # As durable as the exactness of a feed asks for, and what to give up when only kill −9 is to be met:
 # the operating system keeps what was written.
 _DURABLE = {"sync-binlog": "1", "innodb-flush-log-at-trx-commit": "1"}
-_QUICK = {"sync-binlog": "0", "innodb-flush-log-at-trx-commit": "2", "skip-innodb-doublewrite": ""}
+_QUICK = {"sync-binlog": "0", "innodb-flush-log-at-trx-commit": "2", "innodb-doublewrite": "OFF"}
 
 
 def mariadbd_missing() -> str:
@@ -91,6 +91,10 @@ class PrivateMariaDB:
             )
         self._await_ready(self._process)
 
+    def configure(self, settings: Mapping[str, str]) -> None:
+        """Settings for the next start, as if written into the server's configuration."""
+        self._settings = self._settings | dict(settings)
+
     def kill(self) -> None:
         """End the server at once, without a word to its clients or its files."""
         if self._process is None:
@@ -131,7 +135,7 @@ class PrivateMariaDB:
         command = [str(_found("mariadbd")), "--no-defaults", f"--datadir={self._folder / 'data'}"]
         command += [f"--port={self.port}", f"--socket={self._folder / 'socket'}"]
         command += [f"--tmpdir={self._folder}", *_account()]
-        return command + [f"--{n}={v}" if v else f"--{n}" for n, v in self._settings.items()]
+        return command + [f"--{n}={v}" for n, v in self._settings.items()]
 
     def _initialise(self) -> None:
         install = subprocess.run(

@@ -37,9 +37,12 @@ _PLACE = (
     "SELECT VARIABLE_NAME, VARIABLE_VALUE FROM information_schema.SESSION_STATUS"
     " WHERE VARIABLE_NAME IN ('BINLOG_SNAPSHOT_FILE', 'BINLOG_SNAPSHOT_POSITION')"
 )
+# A cut whose client is gone must not keep the owner from changing the tables: the server ends it.
+IDLE_SECONDS_MAX = 60
 # Text in the columns' own bytes; large joins by hash, since a key need not have an index.
 _SESSION = (
-    "SET SESSION character_set_results = NULL, join_cache_level = 4, join_buffer_size = 33554432,"
+    f"SET SESSION idle_readonly_transaction_timeout = {IDLE_SECONDS_MAX},"
+    " character_set_results = NULL, join_cache_level = 4, join_buffer_size = 33554432,"
     " optimizer_switch = 'join_cache_hashed=on'"
 )
 
