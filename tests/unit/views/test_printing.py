@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from hypothesis import given, settings
+from sqlglot.dialects.spark import Spark
+from sqlglot.parsers.spark import SparkParser
 
 from unit.views.corpus import catalog
 from unit.views.definitions import definitions
-from viewkeeper.views.catalog import Catalog
-from viewkeeper.views.definition import ViewDefinition
+from viewkeeper.algebra.expressions import Column, Output
+from viewkeeper.algebra.types import INTEGER, Schema
+from viewkeeper.views.catalog import Catalog, CatalogRelation
+from viewkeeper.views.definition import Occurrence, RelationName, Term, ViewDefinition
 from viewkeeper.views.parser import parse_view
 from viewkeeper.views.printing import identifier, view_sql
 
@@ -34,6 +38,18 @@ def test_the_text_has_one_clause_per_line() -> None:
         "GROUP BY orders.qty",
         "HAVING count(*) > 1L",
     ]
+
+
+def test_every_word_of_the_grammar_can_be_a_name() -> None:
+    words = {part for word in Spark.Tokenizer.KEYWORDS for part in word.lower().split()}
+    words |= {word.lower() for word in SparkParser.FUNCTIONS}
+    for word in sorted(word for word in words if word.isidentifier()):
+        name, schema = RelationName(word, word), Schema.of(**{word: INTEGER})
+        occurrences = (Occurrence(word, name, schema), Occurrence("other", name, schema))
+        output = Output(word, Column(f"{word}.{word}"))
+        definition = ViewDefinition("v", (Term(occurrences, (), (output,)),))
+        known = Catalog((CatalogRelation(name, schema),))
+        assert parse_view("v", view_sql(definition), known) == definition
 
 
 def test_only_names_that_need_it_are_quoted() -> None:
