@@ -109,14 +109,20 @@ class BatchedSweep(ViewManager):
     # Eager: begin whenever something waits and nothing runs. Else a batch begins when it is closed.
     eager = True
 
-    def __init__(self, definition: ViewDefinition, extent: Any, first_number: int = 1) -> None:
+    def __init__(
+        self,
+        definition: ViewDefinition,
+        extent: Any,
+        sources: tuple[str, ...] = (),
+        first_number: int = 1,
+    ) -> None:
         """``first_number`` is the number of the first transaction that will arrive."""
-        super().__init__(definition, extent)
+        super().__init__(definition, extent, sources)
         self.queue: deque[Numbered] = deque()
         self.batch: tuple[Numbered, ...] = ()
         self._routes: list[_Route] = []
         self._number = first_number - 1
-        self._numbers: dict[str, dict[int, int]] = {source: {} for source in definition.sources}
+        self._numbers: dict[str, dict[int, int]] = {source: {} for source in self.sources}
 
     # -- the machine -------------------------------------------------------------------------------
 
@@ -217,7 +223,7 @@ class BatchedSweep(ViewManager):
         numbers = tuple(number for number, _ in self.batch)
         transactions = tuple(transaction for _, transaction in self.batch)
         cuts = self.advanced(transactions)
-        for source in self.definition.sources:
+        for source in self.sources:
             known = {t.number for t in self.recent.of_source(source)}
             numbered = self._numbers[source].items()
             self._numbers[source] = {n: number for n, number in numbered if n in known}

@@ -36,7 +36,10 @@ Place = tuple[int, str]
 class ViewManager(Protocol):
     """Keeps one view of linear terms (UNION ALL of select-project-join)."""
 
-    def __init__(self, definition: ViewDefinition, extent: Any) -> None:
+    def __init__(
+        self, definition: ViewDefinition, extent: Any, sources: tuple[str, ...] = ()
+    ) -> None:
+        """``sources``: all whose transactions will arrive, where that is more than the view reads."""
         if not all(term.is_linear for term in definition.terms):
             raise UsageError(
                 "view-not-linear",
@@ -46,9 +49,10 @@ class ViewManager(Protocol):
         self.definition = definition
         self.assemblies = tuple(Assembly(term) for term in definition.terms)
         self.nothing = extent.where(FALSE)
-        self.recent = RecentTransactions(definition.sources)
-        self.arrived = Cut.start(definition.sources)
-        self.applied = Cut.start(definition.sources)
+        self.sources = sources or definition.sources
+        self.recent = RecentTransactions(self.sources)
+        self.arrived = Cut.start(self.sources)
+        self.applied = Cut.start(self.sources)
         self._questions = 0
         self._open: dict[int, Any] = {}
 

@@ -2,31 +2,43 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import replace
 
-from viewkeeper.algebra.expressions import columns_of
+from viewkeeper.algebra.expressions import Expression, columns_of
 from viewkeeper.algebra.types import Schema
-from viewkeeper.views.definition import Occurrence, Term, ViewDefinition
+from viewkeeper.views.definition import Occurrence, RelationName, Term, ViewDefinition
 
 
 def pruned(definition: ViewDefinition) -> ViewDefinition:
-    """The same view over narrower relations."""
-    return replace(definition, terms=tuple(_pruned_term(term) for term in definition.terms))
+    """The same view over narrower relations; all occurrences of a relation keep the same columns."""
+    used: defaultdict[RelationName, set[str]] = defaultdict(set)
+    for term in definition.terms:
+        names = {name for e in _expressions(term) for name in columns_of(e)}
+        for occurrence in term.occurrences:
+            columns = occurrence.schema.names
+            used[occurrence.name] |= {c for c in columns if occurrence.qualified(c) in names}
+    terms = tuple(
+        replace(term, occurrences=tuple(_narrowed(o, used[o.name]) for o in term.occurrences))
+        for term in definition.terms
+    )
+    return replace(definition, terms=terms)
 
 
-def _pruned_term(term: Term) -> Term:
-    used = set().union(*(columns_of(predicate) for predicate in term.predicates))
+def _expressions(term: Term) -> Iterator[Expression]:
+    """Everything that is computed from the occurrences' own columns."""
+    yield from term.predicates
     if term.grouping is None:
-        used |= set().union(*(columns_of(output.expression) for output in term.outputs))
+        yield from (output.expression for output in term.outputs)
     else:
-        used |= set().union(*(columns_of(key.expression) for key in term.grouping.keys))
-        arguments = [a.argument for a in term.grouping.aggregates if a.argument is not None]
-        used |= set().union(*(columns_of(argument) for argument in arguments))
-    occurrences = tuple(_pruned_occurrence(occurrence, used) for occurrence in term.occurrences)
-    return replace(term, occurrences=occurrences)
+        yield from (key.expression for key in term.grouping.keys)
+        yield from (a.argument for a in term.grouping.aggregates if a.argument is not None)
 
 
-def _pruned_occurrence(occurrence: Occurrence, used: set[str]) -> Occurrence:
-    fields = tuple(f for f in occurrence.schema if occurrence.qualified(f.name) in used)
+def _narrowed(occurrence: Occurrence, used: set[str]) -> Occurrence:
+    fields = tuple(field for field in occurrence.schema if field.name in used)
     # Rows must be counted even if no column of them is read.
-    return replace(occurrence, schema=Schema(fields or occurrence.schema.fields[:1]))
+    schema = Schema(fields or occurrence.schema.fields[:1])
+    key = occurrence.key if all(column in schema for column in occurrence.key) else ()
+    return replace(occurrence, schema=schema, key=key)

@@ -1,0 +1,91 @@
+"""Carries a protocol's questions to the sources, all of one batch at one cut per source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from viewkeeper.algebra.expressions import conjunction
+from viewkeeper.errors import invariant
+from viewkeeper.protocols.messages import AnswerArrived, AskSource, KeyedPart, Reflected
+from viewkeeper.sources.interface import Cut, KeyedRead
+from viewkeeper.spark.arrow import COUNT, arrow_schema
+from viewkeeper.spark.staged import StagedRelation, Staging
+from viewkeeper.views.definition import Occurrence, ViewDefinition
+
+
+@dataclass
+class Asked:
+    """What was asked of one source."""
+
+    queries: int = 0
+    keys: int = 0
+    rows: int = 0
+
+
+@dataclass
+class Questions:
+    """The questions of one batch: its cuts, what each reflects, and what it cost."""
+
+    cuts: Mapping[str, Cut]
+    reflected: Mapping[str, Reflected]
+    staging: Staging
+    asked: dict[str, Asked] = field(default_factory=dict)
+
+    def answer(self, question: AskSource, definition: ViewDefinition) -> AnswerArrived:
+        """The rows that a question asks for, as they are at the source's cut."""
+        answers = []
+        for part in question.parts:
+            invariant(isinstance(part, KeyedPart), "live questions ask for rows by key")
+            if isinstance(part, KeyedPart):
+                answers.append(self._rows(question.source, part, definition))
+        reflects = self.reflected[question.source]
+        return AnswerArrived(question.question, tuple(answers), reflects)
+
+    def _rows(self, source: str, part: KeyedPart, definition: ViewDefinition) -> StagedRelation:
+        term = definition.terms[part.term]
+        occurrence = term.occurrence(part.alias)
+        read = _keyed_read(occurrence, part)
+        cost = self.asked.setdefault(source, Asked())
+        table = read_table(self.cuts[source], read, occurrence)
+        cost.queries += 1
+        cost.keys += 0 if read.keys is None else read.keys.num_rows
+        cost.rows += table.num_rows
+        relation = self.staging.relation(table, occurrence.qualified_schema)
+        local = conjunction(term.local_predicates(part.alias))
+        filtered = relation.where(local)
+        invariant(
+            isinstance(filtered, StagedRelation), "answers stay in Arrow until they are joined"
+        )
+        return filtered  # type: ignore[return-value]
+
+
+def _keyed_read(occurrence: Occurrence, part: KeyedPart) -> KeyedRead:
+    columns = occurrence.schema.names
+    if part.keys is None:
+        return KeyedRead(occurrence.name.relation, columns)
+    prefix = len(occurrence.alias) + 1
+    key_columns = tuple(name[prefix:] for name in part.key_columns)
+    keys: pa.Table = part.keys.table.drop_columns([COUNT]).rename_columns(list(key_columns))
+    return KeyedRead(occurrence.name.relation, columns, key_columns, keys)
+
+
+def read_table(cut: Cut, question: KeyedRead, occurrence: Occurrence) -> pa.Table:
+    """The answer to one read, each row once per occurrence, with a count of 1."""
+    schema = arrow_schema(occurrence.schema)
+    if question.keys is not None and question.keys.num_rows == 0:
+        return schema.empty_table()
+    batches = list(cut.read(question))
+    bare = pa.schema([schema.field(i) for i in range(len(schema) - 1)])
+    table = pa.Table.from_batches(batches, bare) if batches else bare.empty_table()
+    ones = pa.repeat(pa.scalar(1, pa.int64()), table.num_rows)
+    return table.append_column(schema.field(len(schema) - 1), ones)
+
+
+def reflected_by(cut: Cut, applied: int, waiting: Iterable[tuple[int, object]]) -> Reflected:
+    """Which transactions of its source a cut reflects: all that are applied, and of those that
+    wait (``(number, origin)`` pairs) the ones the cut says."""
+    also = frozenset(number for number, origin in waiting if cut.reflects(origin))  # type: ignore[arg-type]
+    return Reflected(applied, also=also)
