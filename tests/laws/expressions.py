@@ -10,7 +10,7 @@ import functools
 
 from hypothesis import strategies as st
 
-from laws.values import MONEY, WIDE, values
+from laws.values import FRACTION, MONEY, WIDE, values
 from viewkeeper.algebra import Schema, Type
 from viewkeeper.algebra.expressions import (
     And,
@@ -168,7 +168,7 @@ def _texts(schema: Schema, depth: int) -> list[Strategy]:
 
 def _booleans(schema: Schema, depth: int) -> list[Strategy]:
     deeper = functools.partial(expressions, schema, depth=depth)
-    numbers = st.one_of(*(deeper(type) for type in (INTEGER, DOUBLE, MONEY, WIDE)))
+    numbers = st.one_of(*(deeper(type) for type in (INTEGER, DOUBLE, MONEY, WIDE, FRACTION)))
     boolean = deeper(BOOLEAN)
     return [
         conditions(schema, 1),

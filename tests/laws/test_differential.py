@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from laws.expressions import expressions
 from laws.queries import QUERY_SCHEMA, TABLES, queries, sql_of, table_rows
-from laws.values import TYPES, WIDE, drawn, values
+from laws.values import FRACTION, TYPES, WIDE, drawn, values
 from viewkeeper.algebra import Bag, Field, Schema
 from viewkeeper.algebra.expressions import (
     Arithmetic,
@@ -45,10 +45,10 @@ from viewkeeper.views.sql import expression_sql
 ALL_TYPES = Schema(
     (
         Field("case", INTEGER),
-        *(Field(f"c.{number}", type) for number, type in enumerate((*TYPES, INTEGER, DOUBLE))),
+        *(Field(f"c.{number}", type) for number, type in enumerate((*TYPES, INTEGER, FRACTION))),
     )
 )
-EXPRESSIONS_PER_TYPE = 18
+EXPRESSIONS_PER_TYPE = 24
 
 spark_test = pytest.mark.spark
 one_worker = pytest.mark.xdist_group("spark")
@@ -63,7 +63,7 @@ def random_outputs(data: Bag) -> tuple[Output, ...]:
     """Expressions of every type that are defined on all the rows; the others fail, and rightly."""
     found = []
     for type in TYPES:
-        for expression in drawn(expressions(ALL_TYPES, type, 3), EXPRESSIONS_PER_TYPE * 2):
+        for expression in drawn(expressions(ALL_TYPES, type, 3), EXPRESSIONS_PER_TYPE):
             output = Output(f"x{len(found)}", expression)
             if columns_of(expression) and _is_defined(data, output):
                 found.append(output)
