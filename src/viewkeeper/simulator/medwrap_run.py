@@ -1,0 +1,254 @@
+"""Runs of MEDWRAP and its rivals: a seed and a verdict, and the same history through all of them."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from viewkeeper.algebra import Bag
+from viewkeeper.consistency import check
+from viewkeeper.errors import invariant
+from viewkeeper.protocols.inbox import TransactionMessage
+from viewkeeper.protocols.mediation import Mediation
+from viewkeeper.protocols.medwrap_mediator import MedwrapMediator, combined_level
+from viewkeeper.protocols.medwrap_messages import Detection
+from viewkeeper.protocols.medwrap_wrapper import MedwrapWrapper
+from viewkeeper.protocols.mre import MreWrapper
+from viewkeeper.protocols.nested_sweep import NestedSweep
+from viewkeeper.protocols.simplistic import Simplistic
+from viewkeeper.protocols.sweep import Sweep
+from viewkeeper.simulator.generator import Shape, Size, random_scenario
+from viewkeeper.simulator.medwrap_world import Choice, Commit, MedwrapWorld, Reveal
+from viewkeeper.simulator.run import Outcome
+from viewkeeper.simulator.scenario import Network, Scenario
+from viewkeeper.simulator.scheduler import MOOD_STEPS_MAX, Mood
+from viewkeeper.simulator.world import DeliverMessage, World
+from viewkeeper.timeline import Transaction
+from viewkeeper.views.definition import Occurrence, RelationName, Term, ViewDefinition
+from viewkeeper.views.level import Level
+
+SOURCES = 3
+RELATIONS_PER_SOURCE_MAX = 3
+
+
+@dataclass(frozen=True)
+class MedwrapOptions:
+    """Which wrapper, and what runs at the mediator. ``stores`` makes it MRE."""
+
+    stores: bool = False
+    nested: bool = False
+    detection: Detection = Detection.REFLECTED_SETS
+    snapshots: bool = False
+    batch_max: int = 1
+
+    @property
+    def name(self) -> str:
+        return "mre" if self.stores else "medwrap"
+
+    @property
+    def expected_level(self) -> Level:
+        wrapper = Level.COMPLETE if self.batch_max == 1 else Level.STRONG
+        return combined_level(wrapper, (NestedSweep if self.nested else Sweep).level)
+
+    def world(self, scenario: Scenario, network: Network) -> MedwrapWorld:
+        """A world in which nothing has happened yet."""
+        fifo_needed = self.detection is Detection.QUEUE_ORDER
+        invariant(
+            not fifo_needed or (network.fifo and not network.inversions),
+            "conflicts can be found by queue order only on channels that keep order",
+        )
+
+        def wrapper(mediation: Mediation, source: str) -> MedwrapWrapper:
+            settings: dict[str, Any] = {
+                "detection": self.detection,
+                "snapshots": self.snapshots,
+                "batch_max": self.batch_max,
+            }
+            if self.stores:
+                return MreWrapper(mediation, source, scenario.initial, **settings)
+            return MedwrapWrapper(mediation, source, **settings)
+
+        def mediator(mediation: Mediation, extent: Any) -> MedwrapMediator:
+            return MedwrapMediator(mediation, extent, NestedSweep if self.nested else Sweep)
+
+        return MedwrapWorld(scenario, wrapper, mediator, network)
+
+
+# -- seeds ------------------------------------------------------------------------------------------
+
+
+def medwrap_scenario(seed: int, transactions: int = 8, shape: Shape = Shape.ANY) -> Scenario:
+    """Three sources with one to three relations each, and a view over all of them."""
+    rng = random.Random(f"homes {seed}")
+    homes = [
+        f"s{source}"
+        for source in range(1, SOURCES + 1)
+        for _ in range(rng.randint(1, RELATIONS_PER_SOURCE_MAX))
+    ]
+    rng.shuffle(homes)
+    size = Size(len(homes), transactions, shape, one_source=True)
+    scenario = random_scenario(seed, size)
+    names = [RelationName("s", f"r{number}") for number in range(1, len(homes) + 1)]
+    return rehomed(scenario, dict(zip(names, homes, strict=True)), _denser)
+
+
+def _denser(rows: Bag) -> Bag:
+    """Fewer different values: a join of nine relations would else nearly always be empty."""
+    return Bag(
+        rows.schema,
+        ((tuple(v % 2 if isinstance(v, int) else v for v in row), n) for row, n in rows),
+    )
+
+
+def rehomed(
+    scenario: Scenario, homes: Mapping[RelationName, str], rows_of: Callable[[Bag], Bag]
+) -> Scenario:
+    """The scenario with its relations at other sources; a transaction falls apart into one for each."""
+    new = {name: RelationName(home, name.relation) for name, home in homes.items()}
+    definition = ViewDefinition(
+        scenario.definition.name, tuple(_moved(term, new) for term in scenario.definition.terms)
+    )
+    scripts: dict[str, list[Transaction]] = {source: [] for source in definition.sources}
+    for transaction in itertools.chain.from_iterable(scenario.scripts.values()):
+        moved = [(new[name], rows_of(rows)) for name, rows in transaction.changes]
+        for source in dict.fromkeys(name.source for name, _ in moved):
+            changes = tuple((name, rows) for name, rows in moved if name.source == source)
+            script = scripts[source]
+            script.append(Transaction(source, len(script) + 1, changes))
+    return Scenario(
+        definition,
+        {new[name]: rows_of(rows) for name, rows in scenario.initial.items()},
+        {source: tuple(script) for source, script in scripts.items()},
+    )
+
+
+def _moved(term: Term, new: Mapping[RelationName, RelationName]) -> Term:
+    occurrences = tuple(Occurrence(o.alias, new[o.name], o.schema, o.key) for o in term.occurrences)
+    return Term(occurrences, term.predicates, term.outputs)
+
+
+class MedwrapScheduler:
+    """Chooses at random among what could happen; the same seed makes the same choices."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(f"medwrap schedule {seed}")
+        self._mood = Mood.MIXED
+        self._steps_left = 0
+
+    def choose(self, world: MedwrapWorld) -> Choice | None:
+        choices = world.choices()
+        if not choices:
+            return None
+        if self._steps_left == 0:
+            self._mood = self._random.choice(list(Mood))
+            self._steps_left = self._random.randint(1, MOOD_STEPS_MAX)
+        self._steps_left -= 1
+        return self._random.choices(choices, [self._weight(c) for c in choices])[0]
+
+    def _weight(self, choice: Choice) -> float:
+        match choice:
+            case Commit():
+                return self._mood.value
+            case Reveal():
+                return 0.5
+            case _:
+                return 1.0
+
+
+def simulated_medwrap(
+    options: MedwrapOptions,
+    seed: int,
+    scenario: Scenario | None = None,
+    network: Network = Network(),  # noqa: B008  (immutable)
+    *,
+    search: bool = False,
+) -> Outcome:
+    """Run one seed to its end and judge it."""
+    scenario = medwrap_scenario(seed) if scenario is None else scenario
+    world = run_medwrap(options, seed, scenario, network)
+    return judged_medwrap(options, seed, world, search=search)
+
+
+def run_medwrap(
+    options: MedwrapOptions, seed: int, scenario: Scenario, network: Network
+) -> MedwrapWorld:
+    """Let things happen until nothing can; then everything must have come to rest."""
+    world = options.world(scenario, network)
+    scheduler = MedwrapScheduler(seed)
+    while (choice := scheduler.choose(world)) is not None:
+        world.take(choice)
+    world.require_finished()
+    return world
+
+
+def judged_medwrap(
+    options: MedwrapOptions, seed: int, world: MedwrapWorld, *, search: bool = False
+) -> Outcome:
+    """The verdict on a run that is over."""
+    scenario = world.scenario
+    verdict = check(
+        [scenario.definition],
+        scenario.histories,
+        [(state,) for state in world.states],
+        None if search else world.claims,
+    )
+    return Outcome(
+        protocol=options.name,
+        seed=seed,
+        sources=len(scenario.scripts),
+        transactions=scenario.number_of_transactions,
+        verdict=verdict,
+        expected_level=options.expected_level,
+        states=len(world.states),
+        messages=world.counters.as_dict(),
+    )
+
+
+# -- the same history through the simplistic approach ------------------------------------------------
+
+
+def simplistic_changes(
+    scenario: Scenario, order: list[tuple[str, int]], seed: int
+) -> list[tuple[tuple[str, int], Bag]]:
+    """The view changes of the simplistic approach when transactions reach it in this order.
+
+    Everything else happens at random: how far the sources are when they are asked, and when.
+    """
+    world = World(scenario, Simplistic)
+    rng = random.Random(f"simplistic {seed}")
+    expected = list(order)
+    changes: list[tuple[tuple[str, int], Bag]] = []
+    while True:
+        possible = [
+            choice
+            for choice in world.choices()
+            if not _is_early(world, choice, expected[0] if expected else None)
+        ]
+        if not possible:
+            break
+        choice = rng.choice(possible)
+        if expected and isinstance(choice, DeliverMessage):
+            message = world.to_warehouse[choice.source][choice.index]
+            if isinstance(message, TransactionMessage):
+                expected.pop(0)
+        before = len(world.states)
+        world.take(choice)
+        for number in range(before, len(world.states)):
+            previous = world.claims[number - 1]
+            (moved,) = ((s, n) for s, n in world.claims[number] if n != previous[s])
+            changes.append((moved, world.states[number] - world.states[number - 1]))
+    world.require_finished()
+    return changes
+
+
+def _is_early(world: World, choice: Any, due: tuple[str, int] | None) -> bool:
+    """Whether the choice would deliver a transaction whose turn has not come."""
+    if not isinstance(choice, DeliverMessage):
+        return False
+    message = world.to_warehouse[choice.source][choice.index]
+    if not isinstance(message, TransactionMessage):
+        return False
+    return (message.transaction.source, message.transaction.number) != due
