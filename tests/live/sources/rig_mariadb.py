@@ -10,8 +10,8 @@ from decimal import Decimal
 from typing import Any
 
 import pymysql
-from live.sources import rig
 
+from live.sources import rig
 from viewkeeper.sources.interface import Source
 from viewkeeper.testing.mariadb import PrivateMariaDB, mariadbd_missing
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import datetime as dt
 import ipaddress
+import itertools
 import struct
 import uuid
 from collections.abc import Callable
@@ -144,7 +145,7 @@ def _converter(column: Column) -> Callable[[bytes], Any]:
         case "varbinary" | "blob":
             return bytes
         case "uuid":
-            return lambda data: uuid_text(data.ljust(16, b"\0"))
+            return lambda data: str(uuid.UUID(bytes=data.ljust(16, b"\0")))
         case "inet6":
             return lambda data: inet6_text(data.ljust(16, b"\0"))
         case "inet4":
@@ -152,13 +153,19 @@ def _converter(column: Column) -> Callable[[bytes], Any]:
     return text_decoder(column.charset)
 
 
-def uuid_text(data: bytes) -> str:
-    """The server stores versions 1 to 5 with their groups reversed, so that time sorts first."""
-    return str(uuid.UUID(bytes=data))
-
-
 def inet6_text(data: bytes) -> str:
-    return str(ipaddress.IPv6Address(data))
+    """As the server prints it: unlike RFC 5952 it shortens even a single group of zeros to ``::``."""
+    words = struct.unpack(">8H", data)
+    runs = [
+        (sum(1 for _ in itertools.takewhile(lambda w: not w, words[at:])), -at) for at in range(8)
+    ]
+    size, start = max(runs)[0], -max(runs)[1]
+    if not size:
+        return ":".join(f"{word:x}" for word in words)
+    tail = [f"{word:x}" for word in words[start + size :]]
+    if start == 0 and (size == 6 or (size == 5 and words[5] == 0xFFFF)):
+        tail[-2:] = [str(ipaddress.IPv4Address(data[12:]))]
+    return ":".join(f"{word:x}" for word in words[:start]) + "::" + ":".join(tail)
 
 
 def _labelled(column: Column) -> Callable[[bytes], str]:
@@ -177,7 +184,7 @@ def _labelled(column: Column) -> Callable[[bytes], str]:
 
 def _big_endian(data: bytes) -> int | Decimal:
     number = int.from_bytes(data, "big")
-    return number if len(data) < 8 else _narrowed(number)
+    return number if len(data) < 8 else Decimal(number)
 
 
 _DIGIT_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
@@ -264,10 +271,6 @@ def _time_text(
 ) -> str:
     text = f"{'-' if negative else ''}{hours:02}:{minutes:02}:{seconds:02}"
     return f"{text}.{micros:06}"[: len(text) + 1 + scale] if scale else text
-
-
-def _narrowed(number: int) -> Decimal:
-    return Decimal(number)
 
 
 # -- the protocol's binary format -----------------------------------------------------------------

@@ -83,7 +83,7 @@ class MariaDBCut(Cut):
             before = catalogue.tables(self._link, relations)
             for table in before.values():
                 refuse_problems(self._source, table)
-            rows(self._link, _SNAPSHOT)
+            self._start()
             place = self._snapshot_place()
             if self._held(before) and catalogue.tables(self._link, relations) == before:
                 return place, before
@@ -95,6 +95,9 @@ class MariaDBCut(Cut):
             retryable=True,
             detail=f"{ATTEMPTS_MAX} snapshots in a row were older than a change of their tables",
         )
+
+    def _start(self) -> None:
+        rows(self._link, _SNAPSHOT)
 
     def _held(self, tables: Mapping[str, Table]) -> bool:
         """Open every table; False when one changed between the snapshot and now."""

@@ -54,7 +54,9 @@ def keyed_sql(table: Table, columns: Sequence[Column], keys: Sequence[Column]) -
     """SELECT of ``columns`` for one chunk; the keys lead the join, so that an index can serve them."""
     unfolded = ", ".join(f"k{i} {_unfolded_type(key)} PATH '$[{i}]'" for i, key in enumerate(keys))
     wanted = ", ".join(f"{_compared(f'k{i}', key)} AS k{i}" for i, key in enumerate(keys))
-    condition = " AND ".join(f"t.{quoted(key.name)} = w.k{i}" for i, key in enumerate(keys))
+    condition = " AND ".join(
+        f"t.{quoted(key.name)} = {_joined(f'w.k{i}', key)}" for i, key in enumerate(keys)
+    )
     listed = ", ".join(f"t.{quoted(column.name)}" for column in columns)
     # DISTINCT goes by the column's own collation: two keys that it equates must not give a row twice.
     return (
@@ -113,8 +115,6 @@ def _unfolded_type(column: Column) -> str:
 
 def _compared(name: str, column: Column) -> str:
     match column.kind:
-        case "binary" | "varbinary" | "blob":
-            return f"UNHEX({name})"
         case "time":
             return f"CAST({name} AS TIME(6))"
         case "uuid" | "inet4" | "inet6":
@@ -122,3 +122,8 @@ def _compared(name: str, column: Column) -> str:
         case "char" | "varchar" | "text" | "enum" | "set":
             return f"CONVERT({name} USING {column.charset}) COLLATE {column.collation}"
     return name
+
+
+def _joined(name: str, column: Column) -> str:
+    # Not below DISTINCT: SELECT DISTINCT UNHEX(a LONGTEXT) gives empty strings (10.11.19).
+    return f"UNHEX({name})" if column.kind in ("binary", "varbinary", "blob") else name
