@@ -53,7 +53,8 @@ class Feeds:
         self._queue: queue.Queue[Delivery | Failure] = queue.Queue(POLLS_QUEUED_MAX)
         self._stop = threading.Event()
         self.position: dict[str, Position] = dict(starts)
-        self.life: dict[str, str] = dict.fromkeys(sources, "")
+        # Which run of the source the feed reads from; None until it has delivered something.
+        self.life: dict[str, str | None] = dict.fromkeys(sources)
         self.state: dict[str, str] = dict.fromkeys(sources, "connecting")
         self._readers = [
             _Reader(self, source, relations[name], starts[name]) for name, source in sources.items()

@@ -193,6 +193,8 @@ class Pipeline:
                 )
 
     def _has_passed(self, name: str, cut: Cut) -> bool:
+        if self.feeds.life[name] is None:
+            return False
         source = self.sources[name]
         return source.compare_positions(self.feeds.position[name], cut.bound) >= 0
 

@@ -88,7 +88,7 @@ class StagedRelation(SparkRelation):
     def __init__(self, staging: Staging, table: pa.Table, schema: Schema) -> None:
         """``table`` has the columns of ``schema`` and the count, by position, in canonical form."""
         self.schema = schema
-        self.table = table.rename_columns([*schema.names, COUNT])
+        self.table = pa.Table.from_arrays(table.columns, schema=arrow_schema(schema))
         self._staging = staging
         self._frame: DataFrame | None = None
 
