@@ -86,3 +86,77 @@ def run_command(
         beyond_assumptions=beyond_assumptions,
     )
     running.run(chosen, seed, transcript=transcript, as_json=json)
+
+
+@app.command("explore")
+def explore_command(
+    protocol: ProtocolName,
+    sources: Sources = 3,
+    transactions: Transactions = 3,
+    seed: Seed = 1,
+    shape: ShapeName = "chain",
+    inversions: Inversions = False,
+    no_fifo: NoFifo = False,
+    beyond_assumptions: Beyond = False,
+    json: Json = False,
+) -> None:
+    """Try every interleaving of a small scenario, and count them."""
+    from viewkeeper.cli.lab import exploring
+    from viewkeeper.cli.lab.trial import trial
+
+    chosen = trial(
+        protocol,
+        sources=sources,
+        transactions=transactions,
+        shape=shape,
+        inversions=inversions,
+        fifo=not no_fifo,
+        beyond_assumptions=beyond_assumptions,
+    )
+    exploring.explore_all(chosen, seed, as_json=json)
+
+
+@app.command("swarm")
+def swarm_command(
+    protocol: ProtocolName,
+    seeds: Annotated[str, typer.Option(help="The first and the last seed: A..B.")],
+    sources: Sources = 3,
+    transactions: Transactions = 10,
+    shape: ShapeName = "any",
+    inversions: Inversions = False,
+    no_fifo: NoFifo = False,
+    search: Search = False,
+    beyond_assumptions: Beyond = False,
+    jobs: Annotated[
+        int, typer.Option(min=0, help="Processes; 0 means one for each processor.")
+    ] = 0,
+    fail_fast: Annotated[
+        bool, typer.Option("--fail-fast", help="Stop at the first failing seed.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Run many seeds, and tell the first that misses its level."""
+    from viewkeeper.cli.lab import swarming
+    from viewkeeper.cli.lab.trial import trial
+
+    chosen = trial(
+        protocol,
+        sources=sources,
+        transactions=transactions,
+        shape=shape,
+        inversions=inversions,
+        fifo=not no_fifo,
+        search=search,
+        beyond_assumptions=beyond_assumptions,
+    )
+    swarming.swarm(
+        chosen, swarming.parse_seeds(seeds), jobs=jobs, fail_fast=fail_fast, as_json=json
+    )
+
+
+@app.command("protocols")
+def protocols_command(json: Json = False) -> None:
+    """List the protocols: the level each reaches, what it assumes, where it comes from."""
+    from viewkeeper.cli.lab import listing
+
+    listing.list_protocols(as_json=json)

@@ -1,0 +1,76 @@
+"""``lab explore``: every interleaving of a small scenario."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import typer
+
+from viewkeeper.cli.lab.trial import Trial
+from viewkeeper.cli.output import FAILED, console, write_json, write_line
+from viewkeeper.simulator.exploration import Exploration, explore
+from viewkeeper.simulator.generator import random_scenario
+from viewkeeper.simulator.schedule import step_text
+
+
+def explore_all(trial: Trial, seed: int, *, as_json: bool) -> None:
+    """Search and tell; exit 1 when an interleaving misses the expected level."""
+    # One transaction after the other round the sources: all on one source would not interfere.
+    scenario = random_scenario(seed, replace(trial.size, spread=True))
+    stderr = console(stderr=True)
+    with stderr.status("exploring …") as status:
+
+        def progress(worlds: int) -> None:
+            status.update(f"exploring … {worlds:,} worlds")
+
+        found = explore(trial.protocol, scenario, trial.network, progress)
+    if as_json:
+        write_json(_document(trial, seed, found))
+    else:
+        _tell(trial, seed, found)
+    if found.violations:
+        raise typer.Exit(FAILED)
+
+
+def _document(trial: Trial, seed: int, found: Exploration) -> dict[str, Any]:
+    verdict = found.first_violation
+    violation = verdict.violation if verdict is not None else None
+    return {
+        "protocol": trial.protocol.name,
+        "seed": seed,
+        "transactions": trial.size.transactions,
+        **trial.as_dict(),
+        "expected_level": str(trial.protocol.level),
+        "interleavings": found.interleavings,
+        "worlds": found.worlds,
+        "histories": found.histories,
+        "levels": found.levels,
+        "violations": found.violations,
+        "violation": None if violation is None else violation.as_dict(),
+        "schedule": [step_text(choice) for choice in found.first_path],
+        "replay": trial.command(seed, "explore") if found.violations else None,
+    }
+
+
+def _tell(trial: Trial, seed: int, found: Exploration) -> None:
+    size = trial.size
+    kind = "relations of one source" if size.one_source else "sources"
+    write_line(
+        f"{trial.protocol.name}: {size.sources} {kind}, {size.transactions} transactions, seed {seed}"
+    )
+    write_line(
+        f"{found.interleavings:,} interleavings over {found.worlds:,} different worlds, "
+        f"{found.histories} different histories of the view"
+    )
+    levels = ", ".join(f"{count} {level}" for level, count in sorted(found.levels.items()))
+    write_line(f"ends: {levels} (expected {trial.protocol.level})")
+    if not found.violations:
+        write_line("no violation", "green")
+        return
+    write_line(f"{found.violations} ends violate it; the first one:", "bold red")
+    if found.first_violation is not None and found.first_violation.violation is not None:
+        write_line(str(found.first_violation.violation), "red")
+    write_line("Schedule: " + "; ".join(step_text(choice) for choice in found.first_path))
+    write_line("Replay:")
+    write_line(trial.command(seed, "explore"))
