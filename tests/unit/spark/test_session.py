@@ -1,0 +1,88 @@
+"""How sessions are set up. Starting a second JVM is left to a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from viewkeeper.errors import UsageError
+from viewkeeper.spark.session import SparkSettings, _context_settings, start_spark
+
+
+def test_a_local_driver_listens_on_the_loopback_only(tmp_path):
+    chosen = _context_settings(SparkSettings(), tmp_path)
+    assert chosen["spark.driver.host"] == chosen["spark.driver.bindAddress"] == "127.0.0.1"
+    assert chosen["spark.ui.enabled"] == "false"
+    assert "TieredStopAtLevel=1" in chosen["spark.driver.extraJavaOptions"]
+
+
+def test_a_cluster_can_reach_its_driver_and_gets_an_ordinary_jvm(tmp_path):
+    chosen = _context_settings(SparkSettings(master="spark://host:7077"), tmp_path)
+    assert "spark.driver.host" not in chosen
+    assert "TieredStopAtLevel" not in chosen["spark.driver.extraJavaOptions"]
+
+
+def test_what_the_user_sets_wins(tmp_path):
+    chosen = _context_settings(SparkSettings(extra={"spark.scheduler.mode": "FIFO"}), tmp_path)
+    assert chosen["spark.scheduler.mode"] == "FIFO"
+
+
+def test_spark_connect_is_refused_with_what_to_write_instead():
+    with pytest.raises(UsageError) as caught:
+        start_spark(SparkSettings(master="sc://host"))
+    assert caught.value.code == "spark-connect-unsupported"
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_both_sessions_mean_the_same_and_run_differently(running_spark):
+    tiny, bulk = running_spark.tiny.conf, running_spark.bulk.conf
+    for name in ("spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.caseSensitive"):
+        assert tiny.get(name) == bulk.get(name)
+    assert tiny.get("spark.sql.session.timeZone") == "UTC"
+    assert tiny.get("spark.sql.adaptive.enabled") == "false"
+    assert bulk.get("spark.sql.adaptive.enabled") == "true"
+    assert running_spark.tiny.sparkContext is running_spark.bulk.sparkContext
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_a_spark_that_somebody_else_started_is_joined_and_left_running(running_spark):
+    with start_spark() as guest:
+        assert guest.tiny.sparkContext is running_spark.tiny.sparkContext
+        assert guest.log_file is None
+    assert running_spark.tiny.sql("SELECT 1").count() == 1
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_workers_run_the_same_python(running_spark):
+    found = running_spark.tiny.sparkContext.parallelize([1], 1).map(lambda _: sys.executable)
+    assert found.collect() == [sys.executable]
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_a_session_starts_fails_and_stops_without_a_word_on_the_terminal():
+    script = """
+        from viewkeeper.spark.session import SparkSettings, start_spark
+        with start_spark(SparkSettings(master="local[1]", driver_memory="600m")) as spark:
+            folder, process = spark.log_file.parent, spark.tiny.sparkContext._gateway.proc
+            for text in ("SELECT nothing", "SELECT 1 / 0"):
+                try:
+                    spark.tiny.sql(text).collect()
+                except Exception as error:
+                    assert "SQLSTATE" in str(error)
+                else:
+                    raise AssertionError(text)
+        assert not folder.exists()
+        assert process.poll() is not None
+        spark.stop()
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
