@@ -1,7 +1,7 @@
 """GROUP BY, HAVING and aggregates: what the outputs of a grouped SELECT are computed from.
 
-While a SELECT is read, an aggregate is a column with a provisional name that begins with ``#``, which
-no column of an occurrence does before its dot; `viewkeeper.views.naming` gives the final ones.
+While a SELECT is read, keys and aggregates are columns with provisional names, which have no dot as
+the full name of every joined column has; `viewkeeper.views.naming` gives the final ones.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def _key(aggregation: Aggregation, node: exp.Expr, selected: tuple[Selected, ...
         key = named
     else:
         key = aggregation.without_aggregates("GROUP BY").translated(node)
-    if any(name.startswith("#") for name in columns_of(key)):
+    if any(_is_provisional(name) for name in columns_of(key)):
         raise misplaced_aggregate(text, node, "GROUP BY")
     if not columns_of(key):
         raise text.error(
@@ -223,6 +223,10 @@ def grouped(
     return canonically_named(grouping, outputs)
 
 
+def _is_provisional(name: str) -> bool:
+    return "." not in name
+
+
 def _key_name(index: int) -> str:
     return f"#key {index}"
 
@@ -237,7 +241,7 @@ def _over_groups(
 
     def rewrite(expression: Expression, node: exp.Expr | None) -> Expression:
         result = transformed(expression, change)
-        left = sorted(name for name in columns_of(result) if not name.startswith("#"))
+        left = sorted(name for name in columns_of(result) if not _is_provisional(name))
         if left:
             raise aggregation.text.error(
                 "not-grouped",

@@ -67,6 +67,24 @@ _WANTS_MORE = (
     TokenType.OR,
     TokenType.NOT,
 )
+_BEFORE_A_SIGN = (
+    TokenType.COMMA,
+    TokenType.SELECT,
+    TokenType.L_PAREN,
+    TokenType.WHERE,
+    TokenType.ON,
+    TokenType.AND,
+    TokenType.OR,
+    TokenType.EQ,
+    TokenType.NEQ,
+    TokenType.LT,
+    TokenType.LTE,
+    TokenType.GT,
+    TokenType.GTE,
+    TokenType.PLUS,
+    TokenType.DASH,
+    TokenType.SLASH,
+)
 _BEGINS_ANEW = (
     TokenType.COMMA,
     TokenType.FROM,
@@ -139,11 +157,16 @@ def _require_one_query(text: SqlText) -> None:
             first.start,
             hint="leave out CREATE VIEW … AS and the like; the file's name is the view's name",
         )
+    previous: Token | None = None
     for token, after in zip_longest(text.tokens, text.tokens[1:]):
-        _require_plain(text, token, after)
+        _require_plain(text, previous, token, after)
+        previous = token
 
 
-def _require_plain(text: SqlText, token: Token, after: Token | None) -> None:
+def _require_plain(
+    text: SqlText, previous: Token | None, token: Token, after: Token | None
+) -> None:
+    """Refuse what sqlglot would pass over or drop without a word."""
     if token.token_type is TokenType.SEMICOLON:
         raise text.error(
             "several-statements",
@@ -157,6 +180,12 @@ def _require_plain(text: SqlText, token: Token, after: Token | None) -> None:
             "the pipe |> is not supported",
             token.start,
             hint="write the query as SELECT … FROM … WHERE",
+        )
+    is_sign = previous is not None and previous.token_type in _BEFORE_A_SIGN
+    is_number = after is not None and after.token_type is TokenType.NUMBER
+    if token.token_type is TokenType.PLUS and is_sign and not is_number:
+        raise text.error(
+            "unsupported-sign", "a sign + is not supported", token.start, hint="leave it out"
         )
     if token.token_type in _WANTS_MORE and (after is None or after.token_type in _BEGINS_ANEW):
         is_comma = token.token_type is TokenType.COMMA

@@ -6,7 +6,6 @@ this file knows operators, predicates, CASE and CAST. Calls are in `viewkeeper.v
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import reduce
 
@@ -34,6 +33,14 @@ from viewkeeper.algebra.types import BOOLEAN, INTEGER, STRING, Kind, Schema, Typ
 from viewkeeper.errors import UsageError
 from viewkeeper.views import literals
 from viewkeeper.views.calls import call_of, is_narrow_call
+from viewkeeper.views.constants import (
+    constant,
+    is_null,
+    is_string,
+    number_written,
+    text_of,
+    type_written,
+)
 from viewkeeper.views.refusals import refused_expression
 from viewkeeper.views.sqltext import SqlText
 
@@ -55,7 +62,6 @@ _ARITHMETIC: dict[type[exp.Expr], str] = {
     exp.IntDiv: "div",
 }
 _PREDICATES = (*_COMPARISONS, exp.NullSafeNEQ, exp.Is, exp.In, exp.Between, exp.Like)
-_SUFFIXED = re.compile(r"((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(BD|[LSYDF])\b", re.IGNORECASE)
 _TEMPORAL = (Kind.DATE, Kind.TIMESTAMP, Kind.LOCAL_TIMESTAMP)
 
 
@@ -80,7 +86,7 @@ class Translator:
 
     def condition(self, node: exp.Expr) -> Expression:
         """A condition; raises UsageError when it is no boolean."""
-        if _is_null(node):
+        if is_null(node):
             return Literal(None, BOOLEAN)
         condition = self.translated(node)
         with self.text.locating(node):
@@ -104,7 +110,7 @@ class Translator:
             case exp.Column():
                 return self._column(node)
             case exp.Literal() | exp.Boolean() | exp.RawString() | exp.HexString():
-                return self._literal(node)
+                return constant(self.text, node)
             case exp.Neg():
                 return self._negated(node)
             case exp.And() | exp.Or():
@@ -141,9 +147,13 @@ class Translator:
         match node:
             case exp.Is():
                 return self._is(node)
-            case exp.In() if not node.args.get("query") and not node.args.get("field"):
+            case exp.In() if node.expressions and not node.args.get("query"):
                 operand, *options = self.together([node.this, *node.expressions])
                 found: Expression = InList(operand, tuple(options))
+            case exp.In() if not node.args.get("query"):
+                raise self.text.error(
+                    "empty-list", "IN needs a list of values", node, hint="write IN (value, …)"
+                )
             case exp.Between() if not node.args.get("symmetric"):
                 operand, low, high = self.together([node.this, node.args["low"], node.args["high"]])
                 found = And((Comparison(">=", operand, low), Comparison("<=", operand, high)))
@@ -176,20 +186,20 @@ class Translator:
             case exp.Null():
                 found: Expression = IsNull(self.translated(node.this))
             case exp.Boolean():
-                found = Comparison("<=>", self.condition(node.this), self._literal(tested))
+                found = Comparison("<=>", self.condition(node.this), constant(self.text, tested))
             case _:
                 raise refused_expression(self.text, node)
         return Not(found) if node.args.get("negate") else found
 
     def _like(self, node: exp.Like) -> Expression:
-        if not _is_string(node.expression):
+        if not is_string(node.expression):
             raise self.text.error(
                 "unsupported-like",
                 "the pattern of LIKE must be a string literal",
                 node.expression,
                 hint="compare with = where no pattern is needed",
             )
-        pattern = str(self._literal(node.expression).value)
+        pattern = str(constant(self.text, node.expression).value)
         with self.text.locating(node.expression):
             compiled(Like(Literal("", STRING), pattern), Schema(()))
         return Like(self.translated(node.this), pattern)
@@ -202,14 +212,14 @@ class Translator:
         A NULL takes the common type of the others; a string literal beside a date or a timestamp
         becomes one.
         """
-        known = {i: self.translated(n) for i, n in enumerate(nodes) if not _is_null(n)}
+        known = {i: self.translated(n) for i, n in enumerate(nodes) if not is_null(n)}
         if not known:
             raise untyped_null(self.text, nodes[0])
         temporal = {t for e in known.values() if (t := self.type(e)).kind in _TEMPORAL}
         for index, expression in known.items():
-            if len(temporal) == 1 and _is_string(nodes[index]):
+            if len(temporal) == 1 and is_string(nodes[index]):
                 with self.text.locating(nodes[index]):
-                    typed = literals.from_text(str(_value(expression)), next(iter(temporal)))
+                    typed = literals.from_text(text_of(expression), next(iter(temporal)))
                     known[index] = typed or expression
         if len(known) == len(nodes):
             return list(known.values())
@@ -217,53 +227,30 @@ class Translator:
             common = reduce(common_type, (self.type(e) for e in known.values()))
         return [known.get(index, Literal(None, common)) for index in range(len(nodes))]
 
-    def _literal(self, node: exp.Expr) -> Literal:
-        with self.text.locating(node):
-            match node:
-                case exp.Boolean():
-                    return Literal(bool(node.this), BOOLEAN)
-                case exp.HexString():
-                    return literals.binary(self.text.raw(node) or f"X'{node.this}'")
-                case exp.Literal() if not node.is_string:
-                    return literals.number(str(node.this))
-                case _:
-                    raw = self.text.raw(node)
-                    return Literal(str(node.this) if raw is None else literals.string(raw), STRING)
-
     def _negated(self, node: exp.Neg) -> Expression:
         inner = node.this
-        digits, suffix = self._number(inner)
+        digits, suffix = number_written(self.text, inner)
         if digits is not None:
             # As in Spark, a sign before a number belongs to it: the smallest integer needs that.
             with self.text.locating(inner):
                 return literals.number(digits, suffix, negative=True)
         return Negate(self.translated(inner))
 
-    def _number(self, node: exp.Expr) -> tuple[str | None, str]:
-        """Digits and suffix, if the node is a numeric literal; ``5L`` reaches us as a cast."""
-        if isinstance(node, exp.Literal) and not node.is_string:
-            return str(node.this), ""
-        if type(node) is exp.Cast and isinstance(node.this, exp.Literal):
-            written = _SUFFIXED.match(self.text.text, node.this.meta.get("start", 0))
-            if written is not None and not node.this.is_string:
-                return written[1], written[2]
-        return None, ""
-
     def _cast(self, node: exp.Cast) -> Expression:
-        digits, suffix = self._number(node)
+        digits, suffix = number_written(self.text, node)
         if digits is not None:
             with self.text.locating(node.this):
                 return literals.number(digits, suffix)
         if any(node.args.get(extra) for extra in ("format", "safe", "action", "default")):
             raise refused_expression(self.text, node)
         with self.text.locating(lambda: self.text.keyword(node, "CAST")):
-            target = _type(node.to)
-        if _is_null(node.this):
+            target = type_written(node.to)
+        if is_null(node.this):
             return Literal(None, target)
         operand = self.translated(node.this)
-        if _is_string(node.this):
+        if is_string(node.this):
             with self.text.locating(node.this):
-                typed = literals.from_text(str(_value(operand)), target)
+                typed = literals.from_text(text_of(operand), target)
             if typed is not None and target != STRING:
                 return typed
         if target == INTEGER and is_narrow_call(node.this):
@@ -281,7 +268,7 @@ class Translator:
         default: exp.Expr | None,
     ) -> Expression:
         results = [result for _, result in branches]
-        if default is not None and not _is_null(default):
+        if default is not None and not is_null(default):
             results.append(default)
         values = self.together(results)
         conditions = [self._when(tested, condition) for condition, _ in branches]
@@ -315,20 +302,3 @@ def _chain(node: exp.Expr) -> list[exp.Expr]:
         operands.append(node.expression)
         node = node.this
     return [node, *reversed(operands)]
-
-
-def _is_null(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Null)
-
-
-def _is_string(node: exp.Expr) -> bool:
-    return isinstance(node, exp.RawString) or (isinstance(node, exp.Literal) and node.is_string)
-
-
-def _value(expression: Expression) -> object:
-    return expression.value if isinstance(expression, Literal) else None
-
-
-def _type(node: exp.Expr) -> Type:
-    name = node.this.value if isinstance(node.this, exp.DType) else str(node.this)
-    return literals.type_named(str(name), [str(part.this.this) for part in node.expressions])

@@ -1,0 +1,1 @@
+SELECT qty % 2 AS qty, count(*) AS n FROM shop.orders GROUP BY qty

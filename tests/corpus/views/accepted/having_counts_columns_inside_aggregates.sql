@@ -1,0 +1,1 @@
+SELECT cust_id, max(price) AS qty FROM shop.orders GROUP BY cust_id HAVING sum(qty) > 3

@@ -1,0 +1,1 @@
+SELECT l.*, o.qty FROM shop.orders o JOIN shop.lines l USING (o_id)

@@ -1,0 +1,1 @@
+SELECT +note AS n FROM shop.orders
