@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -29,8 +28,6 @@ from viewkeeper.sources.mariadb.setup import (
 )
 from viewkeeper.sources.mariadb.stream import BinlogStream
 from viewkeeper.sources.urls import SourceUrl
-
-_BIRTH_SECONDS_MAX = 10.0
 
 
 class MariaDBSource(Source):
@@ -209,10 +206,5 @@ class MariaDBSource(Source):
         """When the server began this file, which only the file itself tells."""
         place = Place(file, FIRST_OFFSET)
         stream = BinlogStream(connect(self._feed_url, self.name), self.name, place)
-        try:
-            deadline = time.monotonic() + _BIRTH_SECONDS_MAX
-            while not stream.born and time.monotonic() < deadline:
-                stream.next(1.0)
-            return stream.born
-        finally:
-            stream.close()
+        stream.close()
+        return stream.born

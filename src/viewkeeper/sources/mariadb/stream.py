@@ -33,7 +33,10 @@ Clock = Callable[[], float]
 
 
 class BinlogStream:
-    """Owns the connection it is given. ``file``, ``offset`` and ``born`` say where it stands."""
+    """Owns the connection it is given. ``file``, ``offset`` and ``born`` say where it stands.
+
+    Once it is made, the log has been found, and found to be the one that ``start`` belongs to.
+    """
 
     def __init__(
         self,
@@ -55,9 +58,15 @@ class BinlogStream:
         self._at = 0
         self._parts = b""
         self._checksummed = False
-        with translated(source, f"read the binary log of source {source}"):
-            self._ask(start)
+        self._ahead: binlog.Event | None = None
         self._heard = clock()
+        try:
+            with translated(source, f"read the binary log of source {source}"):
+                self._ask(start)
+            self._await_birth()
+        except BaseException:
+            self.close()
+            raise
 
     def next(self, timeout_seconds: float) -> binlog.Event | None:
         """The next event, or None when none came in time; heartbeats are swallowed.
@@ -65,6 +74,9 @@ class BinlogStream:
         Raises SourceError: ``feed-gap`` when the log does not have what is needed, retryable when
         the link is lost.
         """
+        if self._ahead is not None:
+            first, self._ahead = self._ahead, None
+            return first
         deadline = self._clock() + timeout_seconds
         with translated(self._source, f"read the binary log of source {self._source}"):
             while True:
@@ -79,6 +91,11 @@ class BinlogStream:
     def close(self) -> None:
         # Without a farewell: the server is in the middle of sending and would not listen.
         self._connection._force_close()
+
+    def _await_birth(self) -> None:
+        """Until the log has said which one it is, so that a gap is known before anything is read."""
+        while not self.born and self._ahead is None:
+            self._ahead = self.next(HEARTBEAT_SECONDS)
 
     # -- the protocol -------------------------------------------------------------------------
 
