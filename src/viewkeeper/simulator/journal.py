@@ -12,6 +12,7 @@ from viewkeeper.protocols.messages import (
     AskSource,
     Event,
     InstallChange,
+    KeyedPart,
     Part,
     SourceSettled,
     TransactionArrived,
@@ -104,8 +105,10 @@ class Journal:
     ) -> None:
         self.entries.append(Entry(kind, place, text, arrow, sends, receives))
 
-    def _part_text(self, part: Part) -> str:
+    def _part_text(self, part: Part | KeyedPart) -> str:
         asks = " ⊗ ".join(part.asks)
+        if isinstance(part, KeyedPart) and part.keys is not None:
+            return f"{rows_text(part.keys)} ⋉ {asks}"
         if part.given is None:
             return asks
         return f"{self._partial_text(part.term, part.given, part.covers)} ⊗ {asks}"

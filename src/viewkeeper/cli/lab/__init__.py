@@ -5,6 +5,7 @@ Declared here, done in the sibling modules, which are imported when a command ru
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -160,3 +161,26 @@ def protocols_command(json: Json = False) -> None:
     from viewkeeper.cli.lab import listing
 
     listing.list_protocols(as_json=json)
+
+
+@app.command("show")
+def show_command(
+    scenario: Annotated[
+        str | None,
+        typer.Argument(help="A scenario's name, or a .toml file; without it, the list of names."),
+    ] = None,
+    protocol: Annotated[
+        str | None, typer.Option("--protocol", "-p", help="Play it under another protocol.")
+    ] = None,
+    svg: Annotated[
+        Path | None, typer.Option(dir_okay=False, help="Also draw the chart into this file.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show a scenario as a message sequence chart."""
+    from viewkeeper.cli.lab import showing
+
+    if scenario is None:
+        showing.list_scenarios(as_json=json)
+    else:
+        showing.show(scenario, protocol, svg, as_json=json)
