@@ -202,14 +202,15 @@ class Pipeline:
 
     @property
     def new_views(self) -> tuple[str, ...]:
-        """Views that the warehouse does not have yet."""
-        known = self.writer.latest.views
-        return tuple(name for name in self.views if name not in known)
+        """Views that the warehouse does not have yet, or has under another text."""
+        known = {name: s.definition.text for name, s in self.writer.latest.views.items()}
+        return tuple(n for n, view in self.views.items() if known.get(n) != view.text)
 
     def load(self, on_rows: OnRows = lambda name, rows: None) -> Entry | None:
         """Fill the new views, all at the cut that the warehouse stands at; None without new ones."""
         new = self.new_views
-        if not new:
+        dropped = frozenset(self.writer.latest.views) - frozenset(self.views)
+        if not new and not dropped:
             return None
         with self._cuts() as (cuts, reflected):
             staging = Staging(self.spark.bulk, self._folder)
@@ -225,8 +226,9 @@ class Pipeline:
                 first_txn=latest.last_txn + 1,
                 last_txn=latest.last_txn,
                 views={name: Extent(extents[name].consolidated().frame) for name in new},
-                positions=self._starts if not latest.positions else {},
+                positions={n: p for n, p in self._starts.items() if n not in latest.positions},
                 definitions=definitions,
+                dropped=dropped,
             )
             entry = self.writer.commit(epoch)
         self._forget_staged()
@@ -254,6 +256,33 @@ class Pipeline:
         finally:
             manager.staging = small
         return WholeView(manager.definition).evaluated(lambda name: contents[name])
+
+    @contextlib.contextmanager
+    def recomputed(self, view: str) -> Iterator[Any]:
+        """A view computed from its sources alone, at the state that the warehouse stands at."""
+        with self._cuts() as (cuts, reflected):
+            yield self._evaluated(view, Staging(self.spark.bulk, self._folder), cuts, reflected)
+        self._forget_staged()
+
+    def committed_now(self) -> dict[str, Position]:
+        """How far each source has committed, now."""
+        bounds = {}
+        for name, source in self.sources.items():
+            with source.cut(()) as cut:
+                bounds[name] = cut.bound
+        return bounds
+
+    def has_applied(self, targets: Mapping[str, Position]) -> bool:
+        """Whether everything up to these positions is in the warehouse."""
+        for name, target in targets.items():
+            compare = self.sources[name].compare_positions
+            if self.feeds.life[name] is None or compare(self.feeds.position[name], target) < 0:
+                return False
+            waiting = (a.origin for a in self.integrator.pending if a.origin.source == name)
+            first = next(waiting, None)
+            if first is not None and compare(first.position, target) <= 0:
+                return False
+        return True
 
     # -- cycles -----------------------------------------------------------------------------------
 

@@ -1,0 +1,262 @@
+"""`Keeper`: a project opened for work. The command line and Python users hold the same thing.
+
+```python
+with viewkeeper.open("project") as keeper:
+    keeper.run_until_caught_up()
+    keeper.read("sales").show()
+```
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from viewkeeper.errors import SourceError, UsageError
+from viewkeeper.project import ProjectConfig, read_project
+from viewkeeper.runtime.audit import Audit, audited
+from viewkeeper.runtime.pipeline import Cycle, Pipeline, View
+from viewkeeper.runtime.report import RunReport
+from viewkeeper.runtime.views_folder import (
+    catalog_of,
+    parsed_views,
+    sources_used,
+    view_texts,
+)
+from viewkeeper.sources.interface import Position, Source
+from viewkeeper.sources.opening import open_source
+from viewkeeper.spark.session import Spark, SparkSettings, start_spark
+from viewkeeper.views.catalog import Catalog
+from viewkeeper.warehouse.background import Background
+from viewkeeper.warehouse.ledger import Ledger
+from viewkeeper.warehouse.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+OnEvent = Callable[[dict[str, Any]], None]
+
+IDLE_WAIT_SECONDS = 0.5
+RETRY_SECONDS = 1.0
+
+
+def _ignore(event: dict[str, Any]) -> None:
+    pass
+
+
+class Keeper:
+    """A project's sources, views and warehouse. Nothing is connected before it is needed."""
+
+    def __init__(self, config: ProjectConfig, *, allow_setup: bool = False) -> None:
+        self.config = config
+        self.allow_setup = allow_setup
+        self._resources = contextlib.ExitStack()
+        self._sources: dict[str, Source] = {}
+        self._spark: Spark | None = None
+        self._views: dict[str, View] | None = None
+        self._catalog: Catalog | None = None
+
+    @classmethod
+    def open(cls, folder: str | Path, *, allow_setup: bool = False) -> Keeper:
+        """The project in ``folder``; raises UsageError when its file is missing or wrong."""
+        return cls(read_project(Path(folder)), allow_setup=allow_setup)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of sources and Spark."""
+        self._resources.close()
+        self._sources, self._spark = {}, None
+
+    # -- what there is ----------------------------------------------------------------------------
+
+    def source(self, name: str) -> Source:
+        """One of the project's sources, opened once."""
+        if name not in self._sources:
+            settings = self.config.source(name)
+            opened = open_source(
+                name, settings.url, allow_setup=self.allow_setup, feed_url=settings.feed_url
+            )
+            self._sources[name] = self._resources.enter_context(opened)
+        return self._sources[name]
+
+    @property
+    def catalog(self) -> Catalog:
+        """Every relation of every source."""
+        if self._catalog is None:
+            self._catalog = catalog_of({name: self.source(name) for name in self.config.sources})
+        return self._catalog
+
+    @property
+    def views(self) -> Mapping[str, View]:
+        """The project's views, resolved against the sources as they are."""
+        if self._views is None:
+            self._views = parsed_views(view_texts(self.config.views_folder), self.catalog)
+        return self._views
+
+    @property
+    def spark(self) -> Spark:
+        if self._spark is None:
+            settings = SparkSettings(
+                master=self.config.spark_master, extra=dict(self.config.spark_config)
+            )
+            self._spark = self._resources.enter_context(start_spark(settings))
+        return self._spark
+
+    def warehouse(self, *, with_spark: bool = True) -> Warehouse:
+        """The project's warehouse, for reading; raises UsageError when there is none yet."""
+        session = self.spark.bulk if with_spark else None
+        options = self.config.warehouse_options
+        return Warehouse.open(self.config.warehouse_path, options, spark=session)
+
+    def read(self, view: str, as_of: int | None = None) -> DataFrame:
+        """A view's rows as a Spark DataFrame, at a transaction number or at the newest one."""
+        return self.warehouse().read(view, as_of)
+
+    # -- work -------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def pipeline(self) -> Iterator[Pipeline]:
+        """The pipeline over all views, with the warehouse's lease held."""
+        views = dict(self.views)
+        sources = {name: self.source(name) for name in sources_used(views.values())}
+        if self.allow_setup:
+            self._set_up(views, sources)
+        warehouse = self._created_warehouse()
+        with (
+            warehouse.writer() as writer,
+            Pipeline(views, sources, writer, self.spark) as pipeline,
+            contextlib.closing(Background(writer)),
+        ):
+            yield pipeline
+
+    def _set_up(self, views: Mapping[str, View], sources: Mapping[str, Source]) -> None:
+        for name, source in sources.items():
+            used = {
+                r.relation
+                for v in views.values()
+                for r in v.definition.relations
+                if r.source == name
+            }
+            source.setup(sorted(used))
+
+    def _created_warehouse(self) -> Warehouse:
+        from viewkeeper.warehouse.storage import Storage
+
+        path, options = self.config.warehouse_path, self.config.warehouse_options
+        if Ledger.exists(Storage.at(path, options)):
+            return self.warehouse()
+        return Warehouse.create(path, options, spark=self.spark.bulk)
+
+    def run(
+        self,
+        *,
+        until_caught_up: bool = False,
+        for_seconds: float | None = None,
+        on_event: OnEvent = _ignore,
+        stop: threading.Event | None = None,
+    ) -> RunReport:
+        """Keep the views: for ever, until all that is committed now is in, or for some time.
+
+        A source that is away is waited for. Raises SourceError for what only people can mend.
+        """
+        stop = stop or threading.Event()
+        with self.pipeline() as pipeline:
+            report = RunReport()
+            self._load(pipeline, on_event)
+            targets = pipeline.committed_now() if until_caught_up else {}
+            deadline = None if for_seconds is None else time.monotonic() + for_seconds
+            while not stop.is_set():
+                if deadline is not None and time.monotonic() >= deadline:
+                    break
+                cycle = self._cycle(pipeline, on_event, stop)
+                if cycle is not None:
+                    report.add(cycle)
+                    on_event(_batch_event(cycle))
+                elif until_caught_up and pipeline.has_applied(targets):
+                    break
+            on_event({"event": "caught_up" if until_caught_up else "stopped", **report.as_dict()})
+            return report
+
+    def run_until_caught_up(self, on_event: OnEvent = _ignore) -> RunReport:
+        """Bring everything in that is committed at the sources now."""
+        return self.run(until_caught_up=True, on_event=on_event)
+
+    def _load(self, pipeline: Pipeline, on_event: OnEvent) -> None:
+        new = pipeline.new_views
+        if not new:
+            return
+        on_event({"event": "loading", "views": list(new)})
+        started = time.monotonic()
+
+        def read(name: Any, rows: int) -> None:
+            on_event({"event": "relation_read", "relation": str(name), "rows": rows})
+
+        entry = pipeline.load(read)
+        on_event(
+            {
+                "event": "loaded",
+                "views": list(new),
+                "txn": entry.last_txn if entry else 0,
+                "seconds": round(time.monotonic() - started, 3),
+            }
+        )
+
+    def _cycle(self, pipeline: Pipeline, on_event: OnEvent, stop: threading.Event) -> Cycle | None:
+        try:
+            return pipeline.cycle(IDLE_WAIT_SECONDS)
+        except SourceError as error:
+            if not error.retryable:
+                raise
+            on_event({"event": "source_waiting", "error": error.as_dict()})
+            stop.wait(RETRY_SECONDS)
+            return None
+
+    def audit(self, view: str | None = None) -> list[Audit]:
+        """Bring the views up to date, then recompute them at that very state and compare."""
+        with self.pipeline() as pipeline:
+            self._load(pipeline, _ignore)
+            names = list(pipeline.views) if view is None else [self._known(view)]
+            warehouse = self.warehouse()
+            return [audited(pipeline, warehouse, name) for name in names]
+
+    def _known(self, view: str) -> str:
+        if view not in self.views:
+            raise UsageError(
+                "unknown-view",
+                f"the project has no view {view}",
+                detail=f"its views are {', '.join(self.views)}",
+            )
+        return view
+
+    def is_included(self, source: str, position: Position) -> bool:
+        """Whether the warehouse's newest state includes the source up to a position."""
+        known = self.warehouse(with_spark=False).latest().positions.get(source)
+        return known is not None and self.source(source).compare_positions(known, position) >= 0
+
+
+def _batch_event(cycle: Cycle) -> dict[str, Any]:
+    now = dt.datetime.now(dt.UTC)
+    return {
+        "event": "batch",
+        "epoch": cycle.entry.epoch,
+        "txn": cycle.entry.last_txn,
+        "transactions": cycle.transactions,
+        "rows": cycle.rows,
+        "freshness_seconds": round((now - cycle.newest_commit).total_seconds(), 3),
+        "seconds": {phase: round(seconds, 4) for phase, seconds in cycle.seconds.items()},
+        "asked": {source: vars(asked) for source, asked in cycle.asked.items()},
+        "changed": {
+            view: {"inserted": tally.inserted, "deleted": tally.deleted}
+            for view, tally in cycle.entry.statistics.items()
+        },
+    }
