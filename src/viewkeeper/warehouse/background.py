@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -46,14 +47,13 @@ class Background:
             (plan.publish_seconds, lambda: publish(self._writer)),
             (plan.vacuum_seconds, lambda: vacuum(self._writer, plan.retention)),
         )
-        waited = [0.0] * len(tasks)
-        step = min(seconds for seconds, _ in tasks)
-        while not self._closing.wait(step):
+        due = [time.monotonic() + seconds for seconds, _ in tasks]
+        while not self._closing.wait(max(0.0, min(due) - time.monotonic())):
             for index, (seconds, task) in enumerate(tasks):
-                waited[index] += step
-                if waited[index] >= seconds and not self._closing.is_set():
-                    waited[index] = 0.0
+                if due[index] <= time.monotonic() and not self._closing.is_set():
                     self._attempt(task)
+                    # Counted from its end, so that a slow task leaves room for the others.
+                    due[index] = time.monotonic() + seconds
 
     def _attempt(self, task: Callable[[], object]) -> None:
         try:

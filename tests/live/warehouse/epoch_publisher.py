@@ -25,9 +25,9 @@ from viewkeeper.warehouse import (
 )
 
 AMORTISATION = Amortisation(fold_ratio=0.5, fold_rows_min=60, merge_files=4)
-RETENTION = Retention(transactions=150, seconds=0, grace_seconds=20)
+RETENTION = Retention(transactions=100, seconds=0, grace_seconds=10)
 HOUSEKEEPING = Housekeeping(
-    AMORTISATION, RETENTION, consolidate_seconds=0.05, publish_seconds=0.2, vacuum_seconds=0.3
+    AMORTISATION, RETENTION, consolidate_seconds=0.05, publish_seconds=0.1, vacuum_seconds=0.1
 )
 
 
