@@ -6,11 +6,8 @@ import datetime as dt
 import decimal
 import json
 import math
-import os
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,13 +15,13 @@ import typer
 
 from viewkeeper.cli.output import Json, console, write_json, write_line
 from viewkeeper.errors import UsageError
+from viewkeeper.project import ProjectConfig, read_project
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from viewkeeper.warehouse import Entry, Retention, Snapshot, Warehouse
 
-PROJECT_FILE = "viewkeeper.toml"
 SHOWN_ROWS = 100
 
 Project = Annotated[
@@ -55,16 +52,17 @@ def query(
     from viewkeeper.spark.failures import translated
     from viewkeeper.spark.session import SparkSettings, start_spark
     from viewkeeper.warehouse import Warehouse
+    from viewkeeper.warehouse.storage import Storage
 
     named = _named_tables(sql)
-    settings = read_settings(project)
+    config = read_project(project)
     # Everything that can be wrong is told before Spark takes its seconds to start.
-    Warehouse.open(settings.path, settings.options).snapshot(as_of)
+    _warehouse(config).snapshot(as_of)
     shown = SHOWN_ROWS if limit is None and not as_json else limit
-    extra = settings.storage.spark_settings()
-    with start_spark(SparkSettings(master=settings.master, extra=extra)) as running:
-        warehouse = Warehouse.open(settings.path, settings.options, spark=running.bulk)
-        snapshot = warehouse.snapshot(as_of)
+    storage = Storage.at(config.warehouse_path, config.warehouse_options)
+    extra = storage.spark_settings() | dict(config.spark_config)
+    with start_spark(SparkSettings(master=config.spark_master, extra=extra)) as running:
+        snapshot = Warehouse(storage, running.bulk).snapshot(as_of)
         with translated():
             for view in snapshot.views:
                 if named is None or view.casefold() in named:
@@ -175,7 +173,7 @@ def history(
     as_json: Json = False,
 ) -> None:
     """List the epochs: their transactions, rows changed, the sources' positions."""
-    entries = [e for e in _warehouse(project).history() if every or e.kind == "epoch"]
+    entries = [e for e in _warehouse(read_project(project)).history() if every or e.kind == "epoch"]
     newest = entries[: -limit - 1 : -1]
     if as_json:
         write_json({"epochs": [entry_document(entry) for entry in newest]})
@@ -242,9 +240,9 @@ def vacuum(project: Project = Path("."), as_json: Json = False) -> None:
     """Delete what no state within the retention needs. Refused while another writer runs."""
     from viewkeeper.warehouse import vacuum as run_vacuum
 
-    settings = read_settings(project)
-    with _warehouse(project).writer() as writer:
-        report = run_vacuum(writer, settings.retention)
+    config = read_project(project)
+    with _warehouse(config).writer() as writer:
+        report = run_vacuum(writer, retention_of(config))
     if as_json:
         write_json(vars(report))
         return
@@ -254,94 +252,20 @@ def vacuum(project: Project = Path("."), as_json: Json = False) -> None:
     )
 
 
-# -- the project ----------------------------------------------------------------------------------
+def retention_of(config: ProjectConfig) -> Retention:
+    """How long the project keeps states; what it does not say is as usual."""
+    from viewkeeper.warehouse import Retention
+    from viewkeeper.warehouse.retention import DAY_SECONDS
 
-
-@dataclass(frozen=True)
-class Settings:
-    """What these commands need of viewkeeper.toml. Options may be secrets and are never shown."""
-
-    path: str
-    options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    master: str = "local[*]"
-    keep_transactions: float | None = None
-    keep_days: float | None = None
-
-    @property
-    def storage(self) -> Any:
-        from viewkeeper.warehouse.storage import Storage
-
-        return Storage.at(self.path, self.options)
-
-    @property
-    def retention(self) -> Retention:
-        from viewkeeper.warehouse import Retention
-        from viewkeeper.warehouse.retention import DAY_SECONDS
-
-        usual = Retention()
-        return Retention(
-            usual.transactions if self.keep_transactions is None else self.keep_transactions,
-            usual.seconds if self.keep_days is None else self.keep_days * DAY_SECONDS,
-        )
-
-
-def _warehouse(project: Path) -> Warehouse:
-    from viewkeeper.warehouse import Warehouse
-
-    settings = read_settings(project)
-    return Warehouse.open(settings.path, settings.options)
-
-
-def read_settings(project: Path) -> Settings:
-    """The warehouse's part of a project's viewkeeper.toml."""
-    file = project / PROJECT_FILE
-    try:
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UsageError(
-            "no-project",
-            f"there is no {PROJECT_FILE} in {project.absolute()}",
-            hint="go to the project's folder, or name it with --project",
-        ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError("bad-project", f"{file} is not TOML", detail=str(error)) from None
-    section = _section(document, "warehouse", file)
-    path = str(section.get("path", "warehouse"))
-    is_folder = "://" not in path
-    options = _section(section, "options", file)
-    return Settings(
-        str(project / path) if is_folder else path,
-        {name: _filled(str(value)) for name, value in options.items()},
-        str(_section(document, "spark", file).get("master", "local[*]")),
-        _number(section, "keep_transactions", file),
-        _number(section, "keep_days", file),
+    usual = Retention()
+    transactions, days = config.keep_transactions, config.keep_days
+    return Retention(
+        usual.transactions if transactions is None else transactions,
+        usual.seconds if days is None else days * DAY_SECONDS,
     )
 
 
-def _section(document: Mapping[str, Any], name: str, file: Path) -> Mapping[str, Any]:
-    section = document.get(name, {})
-    if not isinstance(section, dict):
-        raise UsageError("bad-project", f"[{name}] in {file} is not a table")
-    return section
+def _warehouse(config: ProjectConfig) -> Warehouse:
+    from viewkeeper.warehouse import Warehouse
 
-
-def _number(section: Mapping[str, Any], name: str, file: Path) -> float | None:
-    value = section.get(name)
-    if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
-        return value
-    raise UsageError("bad-project", f"{name} in {file} is not a number", detail=f"found {value!r}")
-
-
-def _filled(text: str) -> str:
-    """``${NAME}`` replaced by the environment's value."""
-
-    def value(match: re.Match[str]) -> str:
-        if match[1] not in os.environ:
-            raise UsageError(
-                "missing-variable",
-                f"the environment variable {match[1]} is not set",
-                hint=f"viewkeeper.toml asks for it: set {match[1]}",
-            )
-        return os.environ[match[1]]
-
-    return re.sub(r"\$\{(\w+)\}", value, text)
+    return Warehouse.open(config.warehouse_path, config.warehouse_options)
