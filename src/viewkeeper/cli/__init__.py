@@ -16,7 +16,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from viewkeeper import __version__
-from viewkeeper.cli import lab
+from viewkeeper.cli import check, lab, warehouse
 from viewkeeper.cli.output import (
     FAILED,
     GOOD,
@@ -60,6 +60,8 @@ def root(
     help_if_alone(context)
 
 
+check.register(app)
+warehouse.register(app)
 lab.register(app)
 
 

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import traceback
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -43,6 +44,19 @@ def write_json(document: Any) -> None:
 def write_line(text: str = "", style: str = "", *, stderr: bool = False) -> None:
     """A line of text exactly as it is: never wrapped or cut, no markup, so that it can be copied."""
     console(stderr=stderr).print(Text(text, style=style), soft_wrap=True)
+
+
+def write_file(path: Path, text: str) -> None:
+    """A file that the user asked for; raises UsageError where it can't be written."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(
+            "can-not-write",
+            f"can't write {path}",
+            detail=error.strerror or str(error),
+            hint="choose a file in a folder that exists and that you may write to",
+        ) from None
 
 
 def help_if_alone(context: typer.Context) -> None:

@@ -184,3 +184,16 @@ def show_command(
         showing.list_scenarios(as_json=json)
     else:
         showing.show(scenario, protocol, svg, as_json=json)
+
+
+@app.command("compare")
+def compare_command(
+    plot: Annotated[
+        Path | None, typer.Option(dir_okay=False, help="Also draw the charts into this SVG file.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Measure what the SWEEP paper's Table 1 claims: levels, messages per update, message size."""
+    from viewkeeper.cli.lab import comparing
+
+    comparing.compare(plot, as_json=json)

@@ -8,8 +8,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from viewkeeper.cli.output import console, write_json, write_line
-from viewkeeper.errors import UsageError
+from viewkeeper.cli.output import console, write_file, write_json, write_line
 from viewkeeper.protocols.registry import protocol_named
 from viewkeeper.simulator.charts import chart_lines, svg_chart
 from viewkeeper.simulator.scenario_file import (
@@ -54,7 +53,7 @@ def show(name: str, protocol: str | None, svg: Path | None, *, as_json: bool) ->
     file = load_scenario(name)
     run = played(file, None if protocol is None else protocol_named(protocol))
     if svg is not None:
-        _write_file(
+        write_file(
             svg,
             svg_chart(
                 run.journal.entries, _title(file, run), _ending(run), is_good=run.outcome.is_good
@@ -127,15 +126,3 @@ def _document(file: ScenarioFile, run: Played, svg: Path | None) -> dict[str, An
         "svg": None if svg is None else str(svg),
         "entries": [vars(entry) for entry in run.journal.entries],
     }
-
-
-def _write_file(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(
-            "can-not-write",
-            f"can't write {path}",
-            detail=error.strerror or str(error),
-            hint="choose a file in a folder that exists and that you may write to",
-        ) from None
