@@ -87,6 +87,16 @@ class EmbeddedPostgres:
         log = (self._folder / "log").read_text(errors="replace")[-2000:]
         raise UsageError("server-not-started", "the embedded PostgreSQL did not start", detail=log)
 
+    def run_script(self, script: str, database: str = "postgres") -> None:
+        """As the superuser, with psql, as the owner of a server would; raises when a line fails."""
+        command = [str(self._binaries / "psql"), self.url(database), "-X", "-q"]
+        subprocess.run(
+            [*command, "-v", "ON_ERROR_STOP=1"],
+            input=script.encode(),
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )
+
     def kill(self) -> None:
         """End the server without a word, as the kernel does when memory runs out; data stays."""
         if self._process is None:

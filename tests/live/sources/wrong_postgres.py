@@ -57,7 +57,7 @@ class OneWaySource(PostgresSource):
 class UnlockedCut(PostgresCut):
     """ "A snapshot protects by itself." Not against TRUNCATE and rewriting ALTER TABLE."""
 
-    def _lock(self, each) -> None:
+    def _lock(self, relations) -> None:
         pass
 
 

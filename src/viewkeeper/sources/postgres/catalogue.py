@@ -17,7 +17,8 @@ from viewkeeper.errors import SourceError
 from viewkeeper.sources.interface import RelationSchema
 from viewkeeper.sources.postgres.codec import Codec, ColumnType, codec_for
 
-# {relation} is an expression for the relation's oid. Partitions: every one below it, at any depth.
+# {relation} is an expression for the relation's oid. Children: every one below it, at any depth.
+# Partial: those whose old rows are not in the log as a whole.
 DESCRIPTION = """
 SELECT jsonb_build_object(
   'oid', c.oid::int8, 'schema', n.nspname, 'name', c.relname, 'kind', c.relkind,
@@ -55,7 +56,11 @@ SELECT jsonb_build_object(
       SELECT h.inhrelid FROM pg_catalog.pg_inherits h WHERE h.inhparent = c.oid
       UNION ALL
       SELECT h.inhrelid FROM below JOIN pg_catalog.pg_inherits h ON h.inhparent = below.oid)
-    SELECT coalesce(jsonb_agg(below.oid::int8 ORDER BY below.oid), '[]') FROM below)
+    SELECT coalesce(jsonb_agg(below.oid::int8 ORDER BY below.oid), '[]') FROM below),
+  'partial', (
+    SELECT coalesce(jsonb_agg(p.oid::int8 ORDER BY p.oid), '[]') FROM pg_catalog.pg_class p
+    WHERE p.relreplident <> 'f' AND p.relkind IN ('r', 'p') AND (p.oid = c.oid OR p.oid IN (
+      SELECT t.relid FROM pg_catalog.pg_partition_tree(c.oid) t)))
 )
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.oid = {relation}
@@ -120,6 +125,12 @@ def quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def quoted_by_name(relation: str) -> str:
+    """A relation's name in SQL text, without the catalogue: as in `NAMES`, split at the first dot."""
+    schema, dot, table = relation.partition(".")
+    return f"{quote(schema)}.{quote(table)}" if dot else f"{quote('public')}.{quote(relation)}"
+
+
 def described(name: str, document: Mapping[str, Any]) -> Described:
     """From the document that `DESCRIPTION` gives."""
     columns, refused = [], {}
@@ -174,7 +185,7 @@ def _column(entry: Mapping[str, Any]) -> tuple[Column, str]:
 
 def _fingerprint(document: Mapping[str, Any]) -> str:
     """Of everything that decides how rows are read. The partitions are contents, not schema."""
-    kept = {name: value for name, value in document.items() if name != "children"}
+    kept = {k: value for k, value in document.items() if k not in ("children", "partial")}
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:16]
 
 

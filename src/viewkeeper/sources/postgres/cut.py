@@ -11,7 +11,6 @@ TRUNCATE or a rewriting ALTER sees an empty table. LOCK TABLE itself takes no sn
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -23,9 +22,7 @@ from viewkeeper.errors import SourceError
 from viewkeeper.sources.arrow import arrow_schema
 from viewkeeper.sources.interface import Cut, KeyedRead, RelationSchema, SourceTransaction
 from viewkeeper.sources.postgres.catalogue import (
-    DESCRIPTION,
     Described,
-    described,
     quote,
 )
 from viewkeeper.sources.postgres.codec import codec_of_result
@@ -38,6 +35,7 @@ if TYPE_CHECKING:
 
 # Keys in one question. A question with parameters is answered as a whole, so this bounds memory.
 KEYS_PER_QUESTION_MAX = 100_000
+ATTEMPTS_MAX = 4
 
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
@@ -92,13 +90,14 @@ class PostgresCut(Cut):
             raise
 
     def _begin(self, relations: Sequence[str]) -> None:
-        self._link.run(_BEGIN)
-        oids = self._source.resolve(relations) if relations else {}
-        # Names come from the catalogue as it was a moment ago: if one is gone, LOCK says so.
-        for each in self._source.describe(oids).values():
-            self._lock(each)
-        state = self._link.table(_STATE)
-        row = [column[0].as_py() for column in state.columns]
+        for attempt in range(1, ATTEMPTS_MAX + 1):
+            self._link.run(_BEGIN)
+            if self._lock_all(relations, fresh=attempt > 1):
+                break
+            self._link.run("ROLLBACK")
+        else:
+            raise _changing(self._source.name)
+        row = [column[0].as_py() for column in self._link.table(_STATE).columns]
         snapshot, insert, flushed, exported, standby, started, system, timeline = row
         if standby:
             raise _not_primary(self._source.name)
@@ -106,12 +105,34 @@ class PostgresCut(Cut):
         self.bound = make_position(system, timeline, lsn_number(insert))
         self._snapshot_text, self._exported = snapshot, exported
         self._snapshot = Snapshot.parsed(snapshot)
-        self._describe(oids)
         if lsn_number(flushed) < lsn_number(insert):
             self._source.hasten()
 
-    def _lock(self, each: Described) -> None:
-        self._link.run(f"LOCK TABLE {each.quoted} IN ACCESS SHARE MODE")
+    def _lock_all(self, relations: Sequence[str], *, fresh: bool) -> bool:
+        """Lock the relations; False when another one answers to a name than we thought.
+
+        Once locked, nobody can alter them until the cut is closed: what the catalogue says now, on
+        another connection, is what it says at the cut.
+        """
+        expected = self._source.known(relations, fresh=fresh)
+        try:
+            self._lock(list(expected.values()))
+        except SourceError as error:
+            if error.code != "broken-query" or fresh:
+                raise
+            return False
+        now = self._source.known(relations, fresh=True)
+        if any(now[name].quoted != each.quoted for name, each in expected.items()):
+            return False
+        if any(now[name].oid != each.oid for name, each in expected.items()):
+            return False
+        self._describe(now)
+        return True
+
+    def _lock(self, relations: Sequence[Described]) -> None:
+        if relations:
+            tables = ", ".join(each.quoted for each in relations)
+            self._link.run(f"LOCK TABLE {tables} IN ACCESS SHARE MODE")
 
     def _join(self, relations: Sequence[str], shared: Mapping[str, Any]) -> None:
         self._link.run(_BEGIN)
@@ -127,32 +148,18 @@ class PostgresCut(Cut):
         self.bound = dict(shared["bound"])
         self._snapshot_text, self._exported = str(shared["snapshot"]), exported
         self._snapshot = Snapshot.parsed(self._snapshot_text)
-        self._describe({name: shared["oids"][name] for name in relations})
         # Whoever shares the cut holds the locks; ours keep them if it leaves first.
-        for each in self._described.values():
-            self._lock(each)
+        now = self._source.known(relations, fresh=True)
+        self._lock(list(now.values()))
+        self._describe(now)
         # Measured once, by whoever opened the cut: the parts of all its readers must fit together.
         self._blocks.update(shared["blocks"])
 
-    def _describe(self, oids: Mapping[str, int]) -> None:
-        """The schemas at the cut, read inside it, and how large the relations are."""
-        self._described: dict[str, Described] = {}
+    def _describe(self, now: Mapping[str, Described]) -> None:
+        self._described = dict(now)
         self._blocks: dict[str, int] = {}
-        for name, oid in oids.items():
-            # In a snapshot older than a change whose lock we waited for, the catalogue would be old.
-            table = self._link.table(
-                f"SELECT ({DESCRIPTION.format(relation=int(oid))})::text, "
-                "(SELECT coalesce(max(pg_relation_size(x.oid)), 0) / "
-                "current_setting('block_size')::int8 FROM pg_class x WHERE x.oid = "
-                f"{int(oid)} OR x.oid IN (SELECT relid FROM pg_partition_tree({int(oid)})))"
-            )
-            document, blocks = table.column(0)[0].as_py(), table.column(1)[0].as_py()
-            if document is None:
-                raise _changed(self._source.name, name)
-            self._described[name] = described(name, json.loads(document))
-            self._blocks[name] = int(blocks)
         self.schemas: Mapping[str, RelationSchema] = {
-            name: each.relation for name, each in self._described.items()
+            name: each.relation for name, each in now.items()
         }
 
     # -- what it reflects -------------------------------------------------------------------------
@@ -166,8 +173,7 @@ class PostgresCut(Cut):
             "snapshot": self._snapshot_text,
             "bound": dict(self.bound),
             "life": self.life,
-            "oids": {name: each.oid for name, each in self._described.items()},
-            "blocks": dict(self._blocks),
+            "blocks": {name: self._blocks_of(name) for name in self._described},
         }
 
     # -- reading ----------------------------------------------------------------------------------
@@ -207,13 +213,20 @@ class PostgresCut(Cut):
         """Ranges of blocks; the last one is open, so that the ranges cover every row whatever grew."""
         if question.parts == 1:
             return ""
-        blocks = self._blocks[question.relation]
+        blocks = self._blocks_of(question.relation)
         low = blocks * question.part // question.parts
         high = blocks * (question.part + 1) // question.parts
         condition = f" WHERE ctid >= '({low},0)'::tid"
         if question.part < question.parts - 1:
             condition += f" AND ctid < '({high},0)'::tid"
         return condition
+
+    def _blocks_of(self, relation: str) -> int:
+        """Of the relation, or of its largest partition; the same for all parts of this cut."""
+        if relation not in self._blocks:
+            each = self._described[relation]
+            self._blocks[relation] = self._source.blocks([each.oid, *each.partitions])
+        return self._blocks[relation]
 
     def query(
         self, sql: str, schema: Schema, parameters: Sequence[Any] = ()
@@ -294,10 +307,10 @@ def _broken(source: str, detail: str) -> SourceError:
     )
 
 
-def _changed(source: str, name: str) -> SourceError:
+def _changing(source: str) -> SourceError:
     return SourceError(
         "source-busy",
-        f"{name} in PostgreSQL source {source} changed while a cut was opened",
+        f"relations of PostgreSQL source {source} change names faster than a cut can be opened",
         source=source,
         retryable=True,
         hint="open a new cut",

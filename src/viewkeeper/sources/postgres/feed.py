@@ -24,7 +24,7 @@ from viewkeeper.sources.interface import (
 from viewkeeper.sources.postgres import pgoutput
 from viewkeeper.sources.postgres.position import make_position, widened
 from viewkeeper.sources.postgres.replication import ReplicationStream
-from viewkeeper.sources.postgres.tracking import Tracked, TrackedRelations
+from viewkeeper.sources.postgres.tracking import Tracked, TrackedRelations, identity_lost
 from viewkeeper.sources.urls import SourceUrl
 
 
@@ -222,14 +222,7 @@ class PostgresFeed(Feed):
                 detail=f"found {error.text[:80].decode(errors='replace')}",
                 hint="correct the value, or leave the relation out of the views",
             )
-        return SourceError(
-            "identity-lost",
-            f"the feed of {self._source} lacks the old values of rows of {tracked.name}",
-            source=self._source,
-            retryable=False,
-            detail="REPLICA IDENTITY FULL is not set on the table or on one of its partitions",
-            hint="ALTER TABLE … REPLICA IDENTITY FULL, then rebuild the views that read it",
-        )
+        return identity_lost(self._source, tracked.name)
 
 
 class _Schema:

@@ -56,7 +56,7 @@ def findings(source: PostgresSource, relations: Sequence[str]) -> list[Finding]:
         found += _of_table(source, each)
     found += _of_publication(source, known)
     found += _of_slot(source)
-    found += _of_triggers(source)
+    found += _of_triggers(source, any(each.document["kind"] == "p" for each in known))
     return found
 
 
@@ -162,7 +162,7 @@ def _of_storage(
             f"{name} has row-level security: it hides rows from queries but not from the feed",
             f"ALTER TABLE {name} DISABLE ROW LEVEL SECURITY",
         )
-    if kind == "r" and identity != "f":
+    if kind in ("r", "p") and identity != "f":
         yield _refused(
             "replica-identity",
             f"the feed of {name} carries no old values",
@@ -214,11 +214,18 @@ def _of_slot(source: PostgresSource) -> Iterator[Finding]:
     )
 
 
-def _of_triggers(source: PostgresSource) -> Iterator[Finding]:
+def _of_triggers(source: PostgresSource, partitioned: bool) -> Iterator[Finding]:
     names = [f"{source.instance}_ddl", f"{source.instance}_rewrite"]
     there = len(source.ask(_TRIGGERS, [names])) == len(names)
     if there:
         yield Finding("event-trigger", "ok", "schema changes are in the feed, in their place")
+    elif partitioned:
+        yield _refused(
+            "event-trigger",
+            "no event trigger watches the partitioned tables: the changes of a new partition would "
+            "come without their old values, and partitions could come and go unseen",
+            _run_setup(source) + " (a superuser must run it)",
+        )
     else:
         yield Finding(
             "event-trigger",

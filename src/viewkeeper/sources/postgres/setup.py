@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from viewkeeper.errors import UsageError
-from viewkeeper.sources.postgres.catalogue import DESCRIPTION, Described, quote
+from viewkeeper.sources.postgres.catalogue import DESCRIPTION, quote
 from viewkeeper.sources.urls import SourceUrl
 
 NAME_LENGTH_MAX = 50
@@ -47,10 +47,8 @@ def literal(text: str) -> str:
     return f" E'{escaped}'" if "\\" in text else f"'{escaped}'"
 
 
-def setup_statements(
-    instance: str, relations: Sequence[Described], leaves: Sequence[str], *, triggers: bool
-) -> Iterator[str]:
-    """Everything but the slot; each can be run again. ``leaves``: partitions that hold rows."""
+def setup_statements(instance: str, tables: Sequence[str], *, triggers: bool) -> Iterator[str]:
+    """Everything but the slot, for tables by their quoted names; each can be run again."""
     schema = quote(instance)
     yield f"CREATE SCHEMA IF NOT EXISTS {schema}"
     yield (
@@ -66,45 +64,45 @@ def setup_statements(
         f"CREATE TABLE IF NOT EXISTS {schema}.former_identity (oid oid PRIMARY KEY, "
         "identity text NOT NULL)"
     )
-    tables = [*(r.quoted for r in relations if not r.partitions), *leaves]
     for table in tables:
-        yield _remember_identity(schema, table)
-        yield _full_identity(table)
+        yield _full_identity(schema, table)
     if triggers:
         yield from _trigger_statements(instance)
-    for relation in relations:
+    for table in tables:
+        name = literal(table)
         yield (
             f"INSERT INTO {schema}.relation_state (oid, description) "
-            f"SELECT d.oid, d.description FROM (SELECT {literal(relation.quoted)}::regclass::oid, "
-            f"({DESCRIPTION.format(relation=literal(relation.quoted) + '::regclass')})) "
+            f"SELECT d.oid, d.description FROM (SELECT {name}::regclass::oid, "
+            f"({DESCRIPTION.format(relation=name + '::regclass')})) "
             "AS d(oid, description) ON CONFLICT (oid) DO UPDATE SET description = EXCLUDED.description"
         )
-    yield from _publication_statements(instance, relations)
+    yield from _publication_statements(instance, tables)
 
 
-def _remember_identity(schema: str, table: str) -> str:
-    """What `teardown_sql` puts back; kept only the first time, when it is the owner's."""
-    return (
-        f"INSERT INTO {schema}.former_identity SELECT c.oid, CASE c.relreplident "
-        "WHEN 'd' THEN 'DEFAULT' WHEN 'n' THEN 'NOTHING' WHEN 'f' THEN 'FULL' ELSE "
-        "(SELECT format('USING INDEX %I', x.relname) FROM pg_catalog.pg_index i "
-        "JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid "
-        "WHERE i.indrelid = c.oid AND i.indisreplident) END "
-        f"FROM pg_catalog.pg_class c WHERE c.oid = {literal(table)}::regclass "
-        "ON CONFLICT (oid) DO NOTHING"
-    )
+def _full_identity(schema: str, table: str) -> str:
+    """On the table and all its partitions; the root of a partitioned table decides for the feed.
+
+    Only where it is needed, since ALTER TABLE waits for every running transaction on the table. What
+    was there before is kept the first time, when it is the owner's, and `teardown` puts it back.
+    """
+    name = literal(table)
+    return f"""DO $do$ DECLARE each record; BEGIN
+  FOR each IN SELECT c.oid, c.oid::regclass AS name, c.relreplident AS identity,
+    (SELECT format('USING INDEX %I', x.relname) FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class x
+     ON x.oid = i.indexrelid WHERE i.indrelid = c.oid AND i.indisreplident) AS by_index
+    FROM pg_catalog.pg_class c WHERE c.relkind IN ('r', 'p') AND c.oid IN (
+      SELECT {name}::regclass::oid UNION SELECT relid FROM pg_catalog.pg_partition_tree({name}))
+  LOOP
+    INSERT INTO {schema}.former_identity VALUES (each.oid, CASE each.identity WHEN 'd' THEN 'DEFAULT'
+      WHEN 'n' THEN 'NOTHING' WHEN 'f' THEN 'FULL' ELSE each.by_index END) ON CONFLICT DO NOTHING;
+    IF each.identity <> 'f' THEN
+      EXECUTE format('ALTER TABLE %s REPLICA IDENTITY FULL', each.name);
+    END IF;
+  END LOOP;
+END $do$"""
 
 
-def _full_identity(table: str) -> str:
-    """Only where it is needed: ALTER TABLE waits for every running transaction on the table."""
-    return (
-        f"DO $do$ BEGIN IF (SELECT relreplident <> 'f' FROM pg_catalog.pg_class "
-        f"WHERE oid = {literal(table)}::regclass) THEN "
-        f"ALTER TABLE {table} REPLICA IDENTITY FULL; END IF; END $do$"
-    )
-
-
-def _publication_statements(instance: str, relations: Sequence[Described]) -> Iterator[str]:
+def _publication_statements(instance: str, tables: Sequence[str]) -> Iterator[str]:
     name = quote(instance)
     yield (
         f"DO $do$ BEGIN IF NOT EXISTS (SELECT FROM pg_catalog.pg_publication "
@@ -112,13 +110,13 @@ def _publication_statements(instance: str, relations: Sequence[Described]) -> It
         "WITH (publish = 'insert, update, delete, truncate', publish_via_partition_root = true); "
         "END IF; END $do$"
     )
-    for relation in relations:
+    for table in tables:
         yield (
             f"DO $do$ BEGIN IF NOT EXISTS (SELECT FROM pg_catalog.pg_publication_rel r "
             "JOIN pg_catalog.pg_publication p ON p.oid = r.prpubid "
             f"WHERE p.pubname = {literal(instance)} "
-            f"AND r.prrelid = {literal(relation.quoted)}::regclass) THEN "
-            f"ALTER PUBLICATION {name} ADD TABLE {relation.quoted}; END IF; END $do$"
+            f"AND r.prrelid = {literal(table)}::regclass) THEN "
+            f"ALTER PUBLICATION {name} ADD TABLE {table}; END IF; END $do$"
         )
 
 
@@ -149,9 +147,21 @@ def _trigger_statements(instance: str) -> Iterator[str]:
         "RETURNS event_trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog "
         "AS $vk$"
     )
+    busy = literal(f"{instance}.busy")
     yield f"""CREATE OR REPLACE FUNCTION {schema}.note_ddl() {header}
-DECLARE tracked record; found jsonb;
+DECLARE tracked record; found jsonb; leaf record;
 BEGIN
+  IF current_setting({busy}, true) = 'on' THEN RETURN; END IF;
+  PERFORM set_config({busy}, 'on', true);
+  -- A partition that is new in a tracked table: without old values its changes could not be told.
+  FOR leaf IN SELECT c.oid::regclass AS name FROM {schema}.relation_state s
+    CROSS JOIN LATERAL pg_partition_tree(s.oid) t JOIN pg_class c ON c.oid = t.relid
+    WHERE c.relkind IN ('r', 'p') AND c.relreplident <> 'f' AND NOT s.description -> 'children'
+      @> to_jsonb(c.oid::int8) AND c.oid <> s.oid
+  LOOP
+    EXECUTE format('ALTER TABLE %s REPLICA IDENTITY FULL', leaf.name);
+  END LOOP;
+  PERFORM set_config({busy}, 'off', true);
   FOR tracked IN SELECT s.oid, s.description, s.rewritten FROM {schema}.relation_state s ORDER BY 1
   LOOP
     found := {schema}.describe(tracked.oid);
@@ -195,7 +205,7 @@ def history_grants(instance: str, user: str) -> Iterator[str]:
     yield f"GRANT SELECT ON TABLE {schema}.relation_history TO {quote(user)}"
 
 
-def grant_statements(user: str, relations: Sequence[Described], *, feeds: bool) -> Iterator[str]:
+def grant_statements(user: str, tables: Sequence[str], *, feeds: bool) -> Iterator[str]:
     """The least a role needs: SELECT on the tables (LOCK TABLE wants it whole), and replication."""
     role = quote(user)
     known = f"EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = {literal(user)}"
@@ -205,10 +215,13 @@ def grant_statements(user: str, relations: Sequence[Described], *, feeds: bool) 
             f"DO $do$ BEGIN IF NOT {known} AND (rolreplication OR rolsuper)) THEN "
             f"ALTER ROLE {role} REPLICATION; END IF; END $do$"
         )
-    for schema in sorted({relation.schema_name for relation in relations}):
-        yield f"GRANT USAGE ON SCHEMA {quote(schema)} TO {role}"
-    for relation in relations:
-        yield f"GRANT SELECT ON TABLE {relation.quoted} TO {role}"
+    for table in tables:
+        yield (
+            f"DO $do$ BEGIN EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', (SELECT n.nspname FROM "
+            "pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
+            f"WHERE c.oid = {literal(table)}::regclass), {literal(user)}); END $do$"
+        )
+        yield f"GRANT SELECT ON TABLE {table} TO {role}"
 
 
 def script(instance: str, sections: Sequence[tuple[str, Sequence[str]]]) -> str:

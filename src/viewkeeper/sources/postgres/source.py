@@ -26,6 +26,8 @@ from viewkeeper.sources.postgres.catalogue import (
     described,
     names_to_oids,
     quote,
+    quoted_by_name,
+    unknown_relation,
 )
 from viewkeeper.sources.postgres.codec import ColumnType
 from viewkeeper.sources.postgres.connection import ANSWER_SECONDS_MAX, ArrowLink, Control
@@ -89,6 +91,8 @@ class PostgresSource(Source):
         self._lock = threading.RLock()
         self._control: Control | None = None
         self._idle_links: list[ArrowLink] = []
+        # What cuts lock; checked again under the lock.
+        self._described: dict[str, Described] = {}
         self._closed = False
 
     def __repr__(self) -> str:
@@ -128,16 +132,16 @@ class PostgresSource(Source):
 
     def lend_link(self) -> ArrowLink:
         """A connection for one cut; `return_link` takes it back."""
-        while True:
-            with self._lock:
-                link = self._idle_links.pop() if self._idle_links else None
-            if link is None:
-                return ArrowLink(self.name, self._url)
-            try:
-                link.run("ROLLBACK")  # also finds out whether it is still alive
-                return link
-            except SourceError:
-                link.close()
+        with self._lock:
+            link = self._idle_links.pop() if self._idle_links else None
+        return link if link is not None else ArrowLink(self.name, self._url)
+
+    def forget_links(self) -> None:
+        """After one turned out to be dead: the others that were idle with it are no better."""
+        with self._lock:
+            links, self._idle_links = self._idle_links, []
+        for link in links:
+            link.close()
 
     def return_link(self, link: ArrowLink) -> None:
         try:
@@ -185,10 +189,35 @@ class PostgresSource(Source):
         """The relations as the catalogue has them now; one that is gone is left out."""
         found = {}
         for name, oid in oids.items():
-            rows = self.ask(DESCRIPTION.format(relation=int(oid)))
+            rows = self.ask(DESCRIPTION.format(relation="%s::oid"), [oid])
             if rows:
                 found[name] = described(name, rows[0][0])
         return found
+
+    def known(self, relations: Sequence[str], *, fresh: bool) -> dict[str, Described]:
+        """As `describe`, perhaps from memory; raises SourceError for a relation that is not there."""
+        if not relations:
+            return {}
+        with self._lock:
+            remembered = {n: self._described[n] for n in relations if n in self._described}
+        if len(remembered) == len(relations) and not fresh:
+            return remembered
+        now = self.describe(self.resolve(relations))
+        for name in relations:
+            if name not in now:
+                raise unknown_relation(name, self.name)
+        with self._lock:
+            self._described |= now
+        return now
+
+    def blocks(self, oids: Sequence[int]) -> int:
+        """How many blocks the largest of these tables has now."""
+        rows = self.ask(
+            "SELECT coalesce(max(pg_relation_size(c.oid)), 0) / current_setting('block_size')::int8 "
+            "FROM pg_class c WHERE c.oid = ANY(%s::oid[]) AND c.relkind = 'r'",
+            [list(oids)],
+        )
+        return int(rows[0][0])
 
     def schemas(self, relations: Sequence[str] | None = None) -> Mapping[str, RelationSchema]:
         known = self.describe(self.resolve(relations))
@@ -200,38 +229,39 @@ class PostgresSource(Source):
         return findings(self, relations)
 
     def setup_sql(self, relations: Sequence[str]) -> str:
-        known = list(self.describe(self.resolve(relations)).values())
-        base = list(
-            statements.setup_statements(self.instance, known, self._leaves(known), triggers=True)
-        )
-        grants = [
-            statement
-            for user in sorted({self._url.user, self._feed_url.user} - {""})
-            for statement in statements.grant_statements(
-                user, known, feeds=user == self._feed_url.user
-            )
-        ]
-        base += [
-            statement
-            for user in sorted({self._url.user, self._feed_url.user} - {""})
-            for statement in statements.history_grants(self.instance, user)
-        ]
+        """Works before we can get in, too: its first part makes the roles."""
+        tables = self._quoted(relations)
+        users = sorted({self._url.user, self._feed_url.user} - {""})
+        grants: list[str] = []
+        history: list[str] = []
+        for user in users:
+            feeds = user == self._feed_url.user
+            grants += statements.grant_statements(user, tables, feeds=feeds)
+            history += statements.history_grants(self.instance, user)
+        setup = statements.setup_statements(self.instance, tables, triggers=True)
+        slot = [statements.slot_statement(self.instance)]
         return statements.script(
             self.instance,
             [
                 ("roles: give a new one its password with \\password", grants),
-                ("old values in the feed, schema changes in the feed, the publication", base),
-                ("the slot, last: from here on the server keeps the log for us",
-                 [statements.slot_statement(self.instance)]),
+                ("old values and schema changes in the feed, the publication", [*setup, *history]),
+                ("the slot, last: from here on the server keeps the log for us", slot),
             ],
-        )  # fmt: skip
+        )
+
+    def _quoted(self, relations: Sequence[str]) -> list[str]:
+        try:
+            return [each.quoted for each in self.describe(self.resolve(relations)).values()]
+        except SourceError as error:
+            if error.code == "unknown-relation" and self.is_superuser():
+                raise
+            return [quoted_by_name(relation) for relation in relations]
 
     def setup(self, relations: Sequence[str]) -> None:
         self._require_permission()
-        known = list(self.describe(self.resolve(relations)).values())
-        triggers = self.is_superuser()
+        tables = [each.quoted for each in self.describe(self.resolve(relations)).values()]
         for statement in statements.setup_statements(
-            self.instance, known, self._leaves(known), triggers=triggers
+            self.instance, tables, triggers=self.is_superuser()
         ):
             self._patiently(statement)
         self.ask(statements.slot_statement(self.instance), seconds_max=SLOT_SECONDS_MAX)
@@ -273,16 +303,6 @@ class PostgresSource(Source):
 
     def is_superuser(self) -> bool:
         return bool(self.ask("SELECT current_setting('is_superuser') = 'on'")[0][0])
-
-    def _leaves(self, known: Sequence[Described]) -> list[str]:
-        """The partitions that hold rows, quoted."""
-        oids = [oid for each in known for oid in each.partitions]
-        rows = self.ask(
-            "SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n "
-            "ON n.oid = c.relnamespace WHERE c.oid = ANY(%s::oid[]) AND c.relkind = 'r' ORDER BY 1, 2",
-            [oids],
-        )
-        return [f"{quote(schema)}.{quote(name)}" for schema, name in rows]
 
     # -- positions and feeds ----------------------------------------------------------------------
 
@@ -397,6 +417,13 @@ class PostgresSource(Source):
     # -- cuts and health --------------------------------------------------------------------------
 
     def cut(self, relations: Sequence[str], shared: Mapping[str, Any] | None = None) -> Cut:
+        try:
+            return PostgresCut(self, relations, shared)
+        except SourceError as error:
+            if error.code != "link-lost":
+                raise
+        # The connection was idle and has died since: once more with a new one.
+        self.forget_links()
         return PostgresCut(self, relations, shared)
 
     def health(self) -> Health:

@@ -80,6 +80,9 @@ class TrackedRelations:
             yield _change(tracked.name, before, None, statement, rewrites=False)
             return
         after = described(_renamed(tracked.name, note), note["after"])
+        if note["after"]["partial"]:
+            # Rows would come with NULLs for their old values, and nothing would show it.
+            raise identity_lost(self._source, tracked.name)
         self.by_oid[oid] = replace(_tracked(after), met=True)
         yield _change(
             tracked.name, before, after, statement, rewrites=_rewrites(before, after, note)
@@ -199,3 +202,14 @@ def _change(
         if after.name != name:
             fields |= {"after": None, "renamed_to": after.name}
     return fields
+
+
+def identity_lost(source: str, relation: str) -> SourceError:
+    return SourceError(
+        "identity-lost",
+        f"the feed of {source} lacks the old values of rows of {relation}",
+        source=source,
+        retryable=False,
+        detail="REPLICA IDENTITY FULL is not set on the table or on one of its partitions",
+        hint="set the source up again, then rebuild the views that read it",
+    )

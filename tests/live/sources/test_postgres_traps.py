@@ -1,0 +1,310 @@
+"""PostgreSQL's own traps, each sprung on purpose, and the wrong variants that fall into them."""
+
+import threading
+import time
+
+import psycopg
+import pytest
+
+from live.sources.probing import FeedLog, effect_of, read_all
+from live.sources.wrong_postgres import open_wrong
+from viewkeeper.errors import SourceError
+from viewkeeper.sources.opening import open_source
+
+KIND = "postgres"
+RELATIONS = ("things",)
+
+
+@pytest.fixture
+def writer(database):
+    writer = database.writer()
+    writer.run("CREATE TABLE things (id BIGINT PRIMARY KEY, name TEXT)")
+    writer.run("INSERT INTO things VALUES (1, 'first')")
+    yield writer
+    writer.close()
+
+
+@pytest.fixture
+def source(database, writer):
+    with database.open() as source:
+        source.setup(RELATIONS)
+        yield source
+        source.teardown()
+
+
+def state(cut):
+    return read_all(cut, RELATIONS)
+
+
+def reference(initial, log, cut):
+    total = initial.copy()
+    total.update(effect_of(t for t in log.transactions if cut.reflects(t)))
+    return +total
+
+
+class Stalled:
+    """A commit that is in the log and not yet visible: it waits for a standby that does not exist."""
+
+    def __init__(self, database, statement):
+        self._database = database
+        self._admin = database.writer()
+        self._writer = database.writer()
+        self._thread = threading.Thread(target=self._writer.run, args=(statement,))
+
+    def _configure(self, statement):
+        self._admin.run(statement)
+        self._admin.run("SELECT pg_reload_conf()")
+
+    def __enter__(self):
+        self._configure("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+        # The setting reaches the writer's session with its next command.
+        while self._writer.fetch("SHOW synchronous_standby_names") != [("nobody",)]:
+            time.sleep(0.01)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._configure("ALTER SYSTEM RESET synchronous_standby_names")
+        self._thread.join(timeout=30)
+        self._writer.close()
+        self._admin.close()
+
+
+def wait_until(condition, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it never came true"
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("variant", [None, "one-way", "lsn-cut"])
+def test_a_delivered_transaction_that_is_not_visible_yet_is_told_apart(database, source, variant):
+    with source.cut(RELATIONS) as cut:
+        initial = state(cut)
+    opened = source if variant is None else open_wrong(variant, database.url)
+    try:
+        with (
+            FeedLog(opened, opened.start_position(), RELATIONS) as log,
+            Stalled(database, "INSERT INTO things VALUES (2, 'stalled')"),
+        ):
+            wait_until(lambda: log.transactions)
+            with opened.cut(RELATIONS) as cut:
+                answer = state(cut)
+            right = answer == reference(initial, log, cut)
+            assert answer == initial, "the row must not be visible yet"
+    finally:
+        if variant is not None:
+            opened.close()
+    assert right == (variant is None)
+
+
+def test_without_the_lock_a_truncate_empties_an_older_snapshot(database, source, writer):
+    with open_wrong("unlocked", database.url) as wrong, wrong.cut(RELATIONS) as cut:
+        writer.run("TRUNCATE things")
+        assert state(cut) == {}, "the trap has gone: is this still the same PostgreSQL?"
+
+
+def test_with_the_lock_a_truncate_waits_for_the_cut(database, source, writer):
+    impatient = database.writer()
+    impatient.run("SET lock_timeout = '100ms'")
+    with source.cut(RELATIONS) as cut:
+        before = state(cut)
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            impatient.run("TRUNCATE things")
+        assert state(cut) == before
+    impatient.run("TRUNCATE things")
+    impatient.close()
+
+
+def test_prepared_transactions_are_reflected_from_their_second_phase_on(source, writer):
+    with source.cut(RELATIONS) as cut:
+        initial = state(cut)
+    with FeedLog(source, source.start_position(), RELATIONS) as log:
+        writer.run("BEGIN")
+        writer.run("INSERT INTO things VALUES (2, 'two phases')")
+        writer.run("PREPARE TRANSACTION 'phase'")
+        with source.cut(RELATIONS) as between:
+            assert state(between) == initial
+        writer.run("COMMIT PREPARED 'phase'")
+        with source.cut(RELATIONS) as after:
+            answer = state(after)
+        log.wait_for(after.bound)
+        (transaction,) = log.transactions
+        assert not between.reflects(transaction)
+        assert after.reflects(transaction)
+        assert answer == reference(initial, log, after)
+
+
+# -- restarts and gaps --------------------------------------------------------------------------------
+
+
+def gap(source, start):
+    with pytest.raises(SourceError) as caught:
+        source.feed(RELATIONS, start)
+    assert caught.value.code == "feed-gap"
+    assert not caught.value.retryable
+    return caught.value
+
+
+def test_a_slot_that_is_gone_is_a_gap(source, writer):
+    start = source.start_position()
+    writer.run("SELECT pg_drop_replication_slot('viewkeeper_src')")
+    assert "no slot" in gap(source, start).detail
+    assert source.health().state == "no-slot"
+
+
+def test_a_slot_that_was_dropped_and_made_again_is_a_gap(source, writer):
+    start = source.start_position()
+    writer.run("SELECT pg_drop_replication_slot('viewkeeper_src')")
+    writer.run("INSERT INTO things VALUES (2, 'missed')")
+    writer.run("SELECT pg_create_logical_replication_slot('viewkeeper_src', 'pgoutput')")
+    assert "moved on" in gap(source, start).detail
+
+
+def test_a_slot_that_somebody_else_advanced_is_a_gap(source, writer):
+    start = source.start_position()
+    writer.run("INSERT INTO things VALUES (2, 'missed')")
+    writer.run("SELECT pg_replication_slot_advance('viewkeeper_src', pg_current_wal_lsn())")
+    assert "moved on" in gap(source, start).detail
+
+
+def test_positions_of_another_server_are_refused(source):
+    start = dict(source.start_position())
+    for change in ({"system": "1"}, {"timeline": 99}):
+        with pytest.raises(SourceError) as caught:
+            source.feed(RELATIONS, start | change)
+        assert caught.value.code == "different-history"
+
+
+def test_a_second_feed_on_the_same_slot_is_refused_as_retryable(source):
+    start = source.start_position()
+    with source.feed(RELATIONS, start), pytest.raises(SourceError) as caught:
+        source.feed(RELATIONS, start)
+    assert caught.value.code == "slot-in-use"
+    assert caught.value.retryable
+
+
+def test_an_answer_from_before_a_crash_belongs_to_another_life(rig, source, writer):
+    with source.cut(RELATIONS) as cut:
+        pass
+    with source.feed(RELATIONS, source.start_position()) as feed:
+        assert feed.life == cut.life
+    rig.kill()
+    rig.start()
+    with source.feed(RELATIONS, source.start_position()) as feed:
+        assert feed.life != cut.life
+
+
+def test_an_idle_feed_confirms_nothing_by_itself(source, writer):
+    start = source.start_position()
+    writer.run("INSERT INTO things VALUES (2, 'second')")
+    confirmed = "SELECT confirmed_flush_lsn FROM pg_replication_slots"
+    before = writer.fetch(confirmed)
+    with source.feed(RELATIONS, start) as feed:
+        for _ in range(10):
+            feed.poll(0.05)
+        assert writer.fetch(confirmed) == before
+        feed.confirm(feed.position)
+        wait_until(lambda: writer.fetch(confirmed) != before)
+
+
+# -- roles and the script -----------------------------------------------------------------------------
+
+
+def test_two_roles_with_the_least_rights_are_enough(rig, database, writer):
+    """The owner runs the printed script; then neither role can write, and both do their work."""
+    url = rig.server.url(database.name, user="viewkeeper_reader")
+    feed_url = rig.server.url(database.name, user="viewkeeper_feeder")
+    with open_source("src", url, feed_url=feed_url) as nobody_yet:
+        script = nobody_yet.setup_sql(RELATIONS)
+    rig.server.run_script(script, database.name)
+    try:
+        with open_source("src", url, feed_url=feed_url) as source:
+            assert [f for f in source.preflight(RELATIONS) if f.severity == "refused"] == []
+            start = source.start_position()
+            writer.run("INSERT INTO things VALUES (2, 'second')")
+            with FeedLog(source, start, RELATIONS) as log, source.cut(RELATIONS) as cut:
+                log.wait_for(cut.bound)
+                assert effect_of(log.transactions) == {("things", (2, "second")): 1}
+                assert len(state(cut)) == 2
+        with psycopg.connect(url, autocommit=True) as reader:
+            for statement in ("DELETE FROM public.things", "CREATE TABLE public.mine (a int)"):
+                with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                    reader.execute(statement)
+    finally:
+        with database.open() as source:
+            source.teardown()
+        writer.run("DROP OWNED BY viewkeeper_reader, viewkeeper_feeder")
+        writer.run("DROP ROLE viewkeeper_reader, viewkeeper_feeder")
+
+
+def test_teardown_gives_every_table_its_former_identity_back(database):
+    writer = database.writer()
+    writer.run("CREATE TABLE things (id BIGINT PRIMARY KEY, code TEXT NOT NULL)")
+    writer.run("CREATE UNIQUE INDEX by_code ON things (code)")
+    writer.run("ALTER TABLE things REPLICA IDENTITY USING INDEX by_code")
+    with database.open() as source:
+        source.setup(RELATIONS)
+        source.setup(RELATIONS)
+        source.teardown()
+    found = writer.fetch("SELECT relreplident::text FROM pg_class WHERE relname = 'things'")
+    writer.close()
+    assert found == [("i",)]
+
+
+# -- preflight ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("statements", "code"),
+    [
+        (["CREATE UNLOGGED TABLE bad (id BIGINT PRIMARY KEY)"], "unlogged"),
+        (
+            [
+                "CREATE TABLE bad (id BIGINT PRIMARY KEY)",
+                "ALTER TABLE bad ENABLE ROW LEVEL SECURITY",
+            ],
+            "row-level-security",
+        ),
+        (
+            ["CREATE TABLE bad (id BIGINT PRIMARY KEY)", "CREATE TABLE child () INHERITS (bad)"],
+            "inheritance",
+        ),
+        (
+            ["CREATE TABLE bad (id BIGINT) PARTITION BY LIST (id)"],
+            "partitions-without-key",
+        ),
+        (["CREATE TABLE bad (id BIGINT PRIMARY KEY)"], "replica-identity"),
+        (["CREATE TABLE bad (id BIGINT PRIMARY KEY)"], "not-published"),
+    ],
+)
+def test_preflight_refuses_what_would_be_inexact_or_harmful(
+    database, source, writer, statements, code
+):
+    for statement in statements:
+        writer.run(statement)
+    found = {f.code: f for f in source.preflight([*RELATIONS, "bad"])}
+    assert found[code].severity == "refused"
+    assert found[code].fix
+
+
+def test_preflight_sees_a_publication_that_leaves_rows_out(source, writer):
+    writer.run("ALTER PUBLICATION viewkeeper_src SET TABLE things WHERE (id > 1)")
+    found = {f.code: f.severity for f in source.preflight(RELATIONS)}
+    assert found["publication-filtered"] == "refused"
+
+
+def test_a_value_without_an_exact_form_is_a_named_error_on_both_paths(database, writer):
+    writer.run("CREATE TABLE moments (id BIGINT PRIMARY KEY, at TIMESTAMP)")
+    with database.open() as source:
+        source.setup(["moments"])
+        start = source.start_position()
+        writer.run("INSERT INTO moments VALUES (1, 'infinity')")
+        with FeedLog(source, start, ["moments"]) as log, pytest.raises(SourceError) as from_feed:
+            log.catch_up()
+        with source.cut(["moments"]) as cut, pytest.raises(SourceError) as from_query:
+            read_all(cut, ["moments"])
+        source.teardown()
+    for caught in (from_feed, from_query):
+        assert caught.value.code == "value-out-of-range"
+        assert "moments.at" in caught.value.message
