@@ -1,0 +1,100 @@
+import struct
+
+import pytest
+
+from viewkeeper.sources.postgres import pgoutput
+from viewkeeper.sources.postgres.pgoutput import MissingOldValue, TupleDecoder, UnreadableValue
+
+
+def tuple_of(*values):
+    """A tuple as the stream has it: bytes for text, None for NULL, ... for an unchanged value."""
+    parts = [struct.pack(">H", len(values))]
+    for value in values:
+        if value is None:
+            parts.append(b"n")
+        elif value is ...:
+            parts.append(b"u")
+        else:
+            parts.append(b"t" + struct.pack(">I", len(value)) + value)
+    return b"".join(parts)
+
+
+def insert(*values):
+    return b"I" + struct.pack(">I", 7) + b"N" + tuple_of(*values)
+
+
+def update(old, new, mark=b"O"):
+    return b"U" + struct.pack(">I", 7) + mark + tuple_of(*old) + b"N" + tuple_of(*new)
+
+
+DECODER = TupleDecoder([int, bytes.decode])
+
+
+def test_an_inserted_row_is_parsed_and_null_is_not_the_empty_string():
+    assert DECODER.insert(insert(b"12", b"")) == (12, "")
+    assert DECODER.insert(insert(None, None)) == (None, None)
+
+
+def test_an_unchanged_toast_value_is_taken_from_the_old_row():
+    old, new = DECODER.update(update((b"1", b"very long"), (b"2", ...)))
+    assert (old, new) == ((1, "very long"), (2, "very long"))
+
+
+def test_an_unchanged_value_without_an_old_row_is_an_error():
+    with pytest.raises(MissingOldValue):
+        DECODER.insert(insert(b"1", ...))
+
+
+@pytest.mark.parametrize("mark", [b"K", b"N"])
+def test_an_update_without_its_whole_old_row_is_an_error(mark):
+    with pytest.raises(MissingOldValue):
+        DECODER.update(update((b"1", None), (b"2", b"x"), mark))
+
+
+def test_a_delete_gives_its_old_row_or_an_error():
+    message = b"D" + struct.pack(">I", 7) + b"O" + tuple_of(b"5", b"x")
+    assert DECODER.delete(message) == (5, "x")
+    with pytest.raises(MissingOldValue):
+        DECODER.delete(message.replace(b"O", b"K", 1))
+
+
+def test_columns_without_a_parser_are_skipped_whatever_they_hold():
+    decoder = TupleDecoder([None, int, None])
+    for skipped in (None, ..., b"anything"):
+        assert decoder.insert(insert(skipped, b"5", skipped)) == (5,)
+
+
+def test_a_value_that_can_not_be_parsed_says_which_column_it_was():
+    decoder = TupleDecoder([None, bytes.decode, int])
+    with pytest.raises(UnreadableValue) as caught:
+        decoder.insert(insert(b"x", b"y", b"infinity"))
+    assert (caught.value.column, caught.value.text) == (1, b"infinity")
+
+
+def test_begin_and_commit_carry_their_places():
+    begin = pgoutput.decode_begin(b"B" + struct.pack(">QQI", 99, 86_400_000_000, 4_000_000_000))
+    assert (begin.final_lsn, begin.xid) == (99, 4_000_000_000)
+    assert begin.committed_at.isoformat() == "2000-01-02T00:00:00+00:00"
+    commit = pgoutput.decode_commit(b"C" + struct.pack(">BQQQ", 0, 99, 120, 0))
+    assert (commit.commit_lsn, commit.end_lsn) == (99, 120)
+
+
+def test_a_relation_is_described_with_its_columns():
+    columns = b"".join(
+        b"\x01" + name + b"\0" + struct.pack(">Ii", oid, modifier)
+        for name, oid, modifier in ((b"id", 20, -1), ("größe".encode(), 1700, 655366))
+    )
+    payload = b"R" + struct.pack(">I", 77) + b"\0th\0f" + struct.pack(">H", 2) + columns
+    relation = pgoutput.decode_relation(payload)
+    assert (relation.oid, relation.namespace, relation.name) == (77, "pg_catalog", "th")
+    assert relation.identity == "f"
+    assert [c.name for c in relation.columns] == ["id", "größe"]
+    assert relation.columns[1].modifier == 655366
+
+
+def test_truncates_and_messages_are_decoded():
+    truncate = b"T" + struct.pack(">IBII", 2, 0, 11, 12)
+    assert pgoutput.decode_truncate(truncate).oids == (11, 12)
+    message = b"M\x01" + struct.pack(">Q", 5) + b"prefix\0" + struct.pack(">I", 2) + b"{}"
+    decoded = pgoutput.decode_message(message)
+    assert (decoded.transactional, decoded.prefix, decoded.content) == (True, "prefix", b"{}")
