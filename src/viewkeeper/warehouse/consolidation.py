@@ -84,6 +84,12 @@ def work_for(
     return None
 
 
+def may_be_due(state: ViewState, amortisation: Amortisation) -> bool:
+    """Whether looking at the view's files can find work at all; the ledger knows enough for a no."""
+    due = max(amortisation.fold_rows_min, amortisation.fold_ratio * state.base_rows)
+    return state.log_rows >= due or state.log_files >= amortisation.merge_files
+
+
 def _tier(rows: int, base: int) -> int:
     """Files of one tier have about the same size; merging them gives one of the next."""
     return int(math.log(max(rows, 1), base) + 1e-9)
@@ -129,7 +135,7 @@ def consolidate(
 def _prepare(
     writer: Writer, latest: Entry, view: str, state: ViewState, amortisation: Amortisation
 ) -> _Prepared | None:
-    if not state.log_rows:
+    if not state.log_rows or not may_be_due(state, amortisation):
         return None
     plan = extent_plan(writer.storage, view, state, latest.last_txn)
     work = work_for(state, plan.files, amortisation)

@@ -43,17 +43,23 @@ class Ledger:
 
     @classmethod
     def create(cls, storage: Storage, first: Entry) -> Ledger:
-        """A new ledger with its first entry. Raises UsageError when there is one already."""
+        """A new ledger with its first entry. Raises UsageError when there is one already.
+
+        A ledger without entries was left by a process that died right here: it is taken over.
+        """
         try:
-            ledger = cls(storage, Table.create(storage, FOLDER, LEDGER_SCHEMA))
-            ledger.append(first)
+            table = Table.open(storage, FOLDER) or Table.create(storage, FOLDER, LEDGER_SCHEMA)
+            ledger = cls(storage, table)
+            if not ledger._files:
+                ledger.append(first)
+                return ledger
         except Conflict:
-            raise UsageError(
-                "warehouse-exists",
-                f"there is already a warehouse in {storage.root}",
-                hint="open it, or choose another place",
-            ) from None
-        return ledger
+            pass  # somebody else was faster
+        raise UsageError(
+            "warehouse-exists",
+            f"there is already a warehouse in {storage.root}",
+            hint="open it, or choose another place",
+        )
 
     @classmethod
     def open(cls, storage: Storage) -> Ledger:

@@ -80,12 +80,6 @@ class Warehouse:
     ) -> Warehouse:
         """A new, empty warehouse at state 0. Raises UsageError when there is one already."""
         storage = Storage.at(location, options)
-        if Ledger.exists(storage):
-            raise UsageError(
-                "warehouse-exists",
-                f"there is already a warehouse in {storage.root}",
-                hint="open it, or choose another place",
-            )
         Ledger.create(storage, first_entry(clock()))
         return cls(storage, spark, clock)
 

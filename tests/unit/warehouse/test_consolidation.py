@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from unit.warehouse.entries_for_tests import log_file, state
 from viewkeeper.errors import UsageError
-from viewkeeper.warehouse.consolidation import Amortisation, Fold, Merge, work_for
+from viewkeeper.warehouse.consolidation import Amortisation, Fold, Merge, may_be_due, work_for
 from viewkeeper.warehouse.ledger import MERGED_FILES, merged_tail
 
 BASE = log_file("base", 10, 10, rows=1000)
@@ -36,6 +38,15 @@ def test_a_small_view_is_not_folded_for_every_change() -> None:
     tiny = log_file("base", 10, 10, rows=2)
     assert work_for(state(1, 10), [tiny, log_file("l", 11, 12, 99)], RULE) is None
     assert isinstance(work_for(state(1, 10), [tiny, log_file("l", 11, 12, 100)], RULE), Fold)
+
+
+@given(base=st.integers(0, 300), log=st.lists(st.integers(1, 80), max_size=12))
+def test_a_view_is_passed_over_only_when_nothing_is_due(base: int, log: list[int]) -> None:
+    files = [log_file("b", 10, 10, base)] if base else []
+    files += [log_file(f"l{n}", 11 + n, 11 + n, rows) for n, rows in enumerate(log)]
+    known = replace(state(1, 10), base_rows=base, log_rows=sum(log), log_files=len(log))
+    if work_for(known, files, RULE) is not None:
+        assert may_be_due(known, RULE)
 
 
 def test_rules_that_would_never_rest_are_refused() -> None:

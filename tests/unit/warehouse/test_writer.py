@@ -26,9 +26,11 @@ from viewkeeper.warehouse import (
 )
 from viewkeeper.warehouse.columns import stored_arrow_schema
 from viewkeeper.warehouse.commits import quiet_entry
+from viewkeeper.warehouse.entries import LEDGER_SCHEMA
 from viewkeeper.warehouse.faults import FAILPOINTS, VARIABLE
 from viewkeeper.warehouse.lease import FILE
-from viewkeeper.warehouse.ledger import Ledger
+from viewkeeper.warehouse.ledger import FOLDER, Ledger
+from viewkeeper.warehouse.storage import Storage
 from viewkeeper.warehouse.tables import Conflict, Table
 
 SCHEMA = Schema.of(id=INTEGER, name=STRING)
@@ -102,6 +104,13 @@ def test_creating_and_opening_tell_what_is_there(tmp_path: Path) -> None:
         Warehouse.create(tmp_path / "w")
     with pytest.raises(UsageError, match="no-spark"):
         Warehouse.open(tmp_path / "w").changes("v", 0, 0).collect()
+
+
+def test_a_warehouse_whose_creation_was_cut_short_can_be_created(tmp_path: Path) -> None:
+    Table.create(Storage.at(tmp_path / "w"), FOLDER, LEDGER_SCHEMA)
+    with pytest.raises(UsageError, match="no-warehouse"):
+        Warehouse.open(tmp_path / "w")
+    assert Warehouse.create(tmp_path / "w").latest().last_txn == 0
 
 
 def test_a_second_writer_is_refused_until_the_first_is_closed(
