@@ -62,7 +62,7 @@ class Layout:
                 ],
                 "primary_key": self.table.primary_key,
                 "rowid": self.table.rowid,
-                "keys": [[key.columns, key.partial] for key in self.table.keys],
+                "keys": [[key.columns, key.partial, key.droppable] for key in self.table.keys],
                 "root_page": self.table.root_page,
             }
         )
@@ -77,8 +77,8 @@ def parse_layout(number: int, mark: bytes, since: int, continues: int, text: str
         primary_key=tuple(data["primary_key"]),
         rowid=data["rowid"],
         keys=tuple(
-            UniqueKey(tuple((place, collation) for place, collation in columns), partial)
-            for columns, partial in data["keys"]
+            UniqueKey(tuple((place, collation) for place, collation in columns), partial, droppable)
+            for columns, partial, droppable in data["keys"]
         ),
         root_page=data["root_page"],
     )

@@ -33,6 +33,8 @@ class UniqueKey:
     columns: tuple[tuple[int, str], ...]
     # A row can enter a partial index by a change of other columns than these.
     partial: bool = False
+    # An index that was made by itself can be dropped, and its columns after it.
+    droppable: bool = False
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,6 @@ def _unique_keys(
         if any(column == _ROWID for column, _ in parts):
             continue  # as unique as the rowid itself
         columns = tuple((positions[column], collation) for column, collation in parts)
-        key = UniqueKey(columns, bool(partial))
+        key = UniqueKey(columns, bool(partial), droppable=origin == "c")
         found.append((origin != "pk", index, key))
     return tuple(dict.fromkeys(key for _, _, key in sorted(found, key=lambda f: f[:2]))), ""

@@ -24,10 +24,13 @@ for instance, would override ours.
 
 from __future__ import annotations
 
-from viewkeeper.sources.sqlite.layout import CLOCK, PREFIX, WATCHED_COLUMNS_MAX, Layout
-from viewkeeper.sources.sqlite.quoting import blob_literal, quoted
-from viewkeeper.sources.sqlite.tables import ROWID_NAMES
+from collections.abc import Sequence
 
+from viewkeeper.sources.sqlite.layout import CLOCK, WATCHED_COLUMNS_MAX, Layout
+from viewkeeper.sources.sqlite.quoting import blob_literal, quoted
+from viewkeeper.sources.sqlite.tables import ROWID_NAMES, UniqueKey
+
+NOW = ", ".join(f"(SELECT {column} FROM {CLOCK})" for column in ("seq", "at", "tag"))
 TICK = f"UPDATE {CLOCK} SET seq = seq + 1, tag = random(), at = julianday('now')"
 
 
@@ -69,9 +72,8 @@ def _log(layout: Layout, row: str) -> str:
     """Log NEW as put in or OLD as taken out."""
     values = "".join(f", (SELECT {row}.{quoted(name)})" for name in layout.table.names())
     return (
-        f"INSERT INTO {layout.log} SELECT c.seq, c.at, c.tag, {'1' if row == 'NEW' else '-1'}, "
-        f"{_vanished(layout)}, {_row_identity(layout, row)}{values} "
-        f"FROM {CLOCK} AS c, {_outer(layout, row)}"
+        f"INSERT INTO {layout.log} SELECT {NOW}, {'1' if row == 'NEW' else '-1'}, "
+        f"{_vanished(layout)}, {_row_identity(layout, row)}{values} FROM {_outer(layout, row)}"
     )
 
 
@@ -79,41 +81,49 @@ def _log_staged(layout: Layout) -> list[str]:
     values = "".join(f", NEW.v{n}" for n in range(len(layout.table.columns)))
     return [
         TICK,
-        (
-            f"INSERT INTO {layout.log} SELECT c.seq, c.at, c.tag, -1, NEW.vanished, NEW.id{values} "
-            f"FROM {CLOCK} AS c"
-        ),
+        f"INSERT INTO {layout.log} SELECT {NOW}, -1, NEW.vanished, NEW.id{values}",
         f"DELETE FROM {layout.stage} WHERE n = NEW.n",
     ]
 
 
 def _stage_conflicts(layout: Layout, updating: bool) -> list[str]:
     """Copy the rows that REPLACE would delete to make room for NEW."""
-    table = quoted(layout.table.name)
     statements = [f"DELETE FROM {layout.stage}"]
     rowid = layout.table.rowid
     if rowid is not None:
-        statements.append(_stage(layout, f"x.{rowid} = (SELECT NEW.{rowid})", updating))
+        statements.append(_stage(layout, f"x.{rowid} = NEW.{rowid}", updating))
     for key in layout.table.keys:
-        same = " AND ".join(_equals_new(layout, place, coll) for place, coll in key.columns)
-        if rowid is not None:
-            found = f"x.{rowid} IN (SELECT q.{rowid} FROM {table} AS q WHERE {same})"
+        if key.droppable:
+            statements.append(_stage(layout, _found_by_index(layout, key), updating, key))
         else:
-            parts = [quoted(layout.table.columns[p].name) for p, _ in layout.table.keys[0].columns]
-            inner, outer = (", ".join(f"{a}.{part}" for part in parts) for a in "qx")
-            found = f"({outer}) IN (SELECT {inner} FROM {table} AS q WHERE {same})"
-        statements.append(_stage(layout, found, updating))
+            same = [_equals_new(layout, "x", "NEW.{}", *part) for part in key.columns]
+            statements.append(_stage(layout, " AND ".join(same), updating))
     return statements
 
 
-def _stage(layout: Layout, found: str, updating: bool) -> str:
+def _found_by_index(layout: Layout, key: UniqueKey) -> str:
+    """As `x.c = NEW.c`, but c may be dropped, once its index was."""
+    same = [_equals_new(layout, "q", "(SELECT NEW.{})", *part) for part in key.columns]
+    table, rowid = quoted(layout.table.name), layout.table.rowid
+    if rowid is not None:
+        inner, outer = f"q.{rowid}", f"x.{rowid}"
+    else:
+        parts = [quoted(layout.table.columns[p].name) for p, _ in layout.table.keys[0].columns]
+        inner, outer = (", ".join(f"{a}.{part}" for part in parts) for a in "qx")
+        outer = f"({outer})"
+    return f"{outer} IN (SELECT {inner} FROM {table} AS q WHERE {' AND '.join(same)})"
+
+
+def _stage(layout: Layout, found: str, updating: bool, key: UniqueKey | None = None) -> str:
     """Copy the rows ``x`` for which ``found`` holds, unless they are the updated one, or there."""
     table = quoted(layout.table.name)
     here = _same_row(layout, "r", "x")
     values = "".join(
-        f", (SELECT r.{quoted(name)} FROM {table} AS r WHERE {here})"
+        f", (SELECT (SELECT r.{quoted(name)} FROM {table} AS r WHERE {here}) "
+        f"FROM {_outer(layout, 'r', (name,))})"
         for name in layout.table.names()
     )
+    vanished = f"(SELECT {_vanished(layout)} FROM {_outer(layout, 'gone')})"
     identity = "NULL" if layout.table.rowid is None else f"x.{layout.table.rowid}"
     condition = (
         f"{found} AND NOT EXISTS (SELECT 1 FROM {layout.stage} AS s WHERE {_staged(layout, 'x')})"
@@ -121,11 +131,13 @@ def _stage(layout: Layout, found: str, updating: bool) -> str:
     if updating:
         condition += f" AND NOT ({_same_row(layout, 'x', 'OLD')})"
     columns = "".join(f", v{n}" for n in range(len(layout.table.columns)))
+    scopes = ""
+    if key is not None:
+        names = [layout.table.columns[place].name for place, _ in key.columns]
+        scopes = "".join(f", {_outer(layout, alias, names, 'NULL')}" for alias in ("q", "NEW"))
     return (
         f"INSERT INTO {layout.stage} (vanished, id{columns}) "
-        f"SELECT {_vanished(layout)}, {identity}{values} FROM {table} AS x, "
-        f"{_outer(layout, 'r')}, {_outer(layout, 'q', 'NULL')}, {_outer(layout, 'NEW', 'NULL')} "
-        f"WHERE {condition}"
+        f"SELECT {vanished}, {identity}{values} FROM {table} AS x{scopes} WHERE {condition}"
     )
 
 
@@ -165,14 +177,14 @@ def _same_row(layout: Layout, left: str, right: str) -> str:
     return " AND ".join(f"{left}.{n} = {right}.{n} COLLATE {c}" for n, c in names)
 
 
-def _equals_new(layout: Layout, place: int, collation: str) -> str:
+def _equals_new(layout: Layout, alias: str, spelling: str, place: int, collation: str) -> str:
     column = layout.table.columns[place]
     name = quoted(column.name)
-    new = f"(SELECT NEW.{name})"
+    new = spelling.format(name)
     if column.not_null and column.default is not None:
         # OR REPLACE puts the default in the place of a NULL, after the BEFORE triggers have run.
         new = f"coalesce({new}, {column.default})"
-    return f"q.{name} = {new} COLLATE {quoted(collation)}"
+    return f"{alias}.{name} = {new} COLLATE {quoted(collation)}"
 
 
 def _row_identity(layout: Layout, row: str) -> str:
@@ -180,29 +192,28 @@ def _row_identity(layout: Layout, row: str) -> str:
     return "NULL" if rowid is None else f"(SELECT {row}.{rowid})"
 
 
-def _outer(layout: Layout, alias: str, value: str | None = None) -> str:
+def _outer(
+    layout: Layout, alias: str, names: Sequence[str] | None = None, value: str | None = None
+) -> str:
     """What the names of columns mean, under this alias, once the table no longer has them."""
     meaning = blob_literal(layout.mark) if value is None else value
-    columns = ", ".join(f"{meaning} AS {quoted(name)}" for name in layout.table.names())
+    chosen = layout.table.names() if names is None else names
+    columns = ", ".join(f"{meaning} AS {quoted(name)}" for name in chosen)
     return f"(SELECT {columns}) AS {alias}"
 
 
 def _vanished(layout: Layout) -> str:
     """Which of the layout's names the table no longer has, as the bits of an integer.
 
-    The LEFT JOIN with nothing makes one row of NULLs; a name that is not in it is the outer mark.
+    An aggregate over nothing is one row of NULLs; a name that is not in it is the mark of the
+    surrounding query, which must have nothing but `_outer`.
     """
     mark = blob_literal(layout.mark)
     bits = " | ".join(
         f"(({quoted(name)} IS {mark}) << {bit})"
         for bit, name in enumerate(layout.table.names()[:WATCHED_COLUMNS_MAX])
     )
-    star = f"SELECT * FROM {quoted(layout.table.name)} WHERE 0"
-    # A scope of its own: the surrounding query may know the names under several aliases.
-    return (
-        f"(SELECT (SELECT {bits} FROM (SELECT 1 AS {PREFIX}one) LEFT JOIN ({star})) "
-        f"FROM {_outer(layout, 'gone')})"
-    )
+    return f"(SELECT count(*) | {bits} FROM (SELECT * FROM {quoted(layout.table.name)} WHERE 0))"
 
 
 def _of_key_columns(layout: Layout) -> str:
