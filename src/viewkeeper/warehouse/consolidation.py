@@ -194,8 +194,8 @@ def _installed(writer: Writer, done: _Prepared, now: ViewState) -> ViewState:
             [file.path for file in done.work.files],
             data_change=False,
         )
-    except Conflict:
-        raise writer.disturbed(done.view) from None
+    except Conflict as error:
+        raise writer.disturbed(f"the consolidation of {done.view}", error) from None
     with storage_errors("consolidate"):
         failpoint("consolidation-after-table")
     log = [file for file in done.work.files if file.min_txn > done.state.base_txn]

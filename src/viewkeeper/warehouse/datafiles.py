@@ -167,7 +167,8 @@ def _measured(storage: Storage, folder: str, name: str, schema: Schema) -> Writt
             tally.inserted + part.inserted,
             tally.deleted + part.deleted,
         )
-    storage.sync(*(storage.path(folder, file.path) for file in files))
+    if files:
+        storage.sync(storage.path(folder, name), *(storage.path(folder, f.path) for f in files))
     return Written(tuple(files), tally)
 
 

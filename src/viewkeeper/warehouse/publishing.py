@@ -71,8 +71,8 @@ def _publish(writer: Writer, plan: ReadPlan) -> int:
         table = Table.open(storage, folder) or Table.create(storage, folder, schema)
         additions = _plain_files(writer, plan, folder)
         version = table.commit(schema, additions, replace=True)
-    except Conflict:
-        raise writer.disturbed(plan.view) from None
+    except Conflict as error:
+        raise writer.disturbed(f"the plain table of {plan.view}", error) from None
     with storage_errors("publish"):
         failpoint("publish-after-table")
     return version
@@ -107,7 +107,7 @@ def _plain_files(writer: Writer, plan: ReadPlan, folder: str) -> list[Addition]:
 def _additions(writer: Writer, folder: str, name: str) -> list[Addition]:
     storage = writer.storage
     found = [i for i in storage.list_files(folder, name) if i.path.endswith(".parquet")]
-    storage.sync(*(info.path for info in found))
+    storage.sync(storage.path(folder, name), *(info.path for info in found))
     additions = []
     for info in found:
         with storage_errors(f"read {info.path}"):

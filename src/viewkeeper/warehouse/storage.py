@@ -132,8 +132,13 @@ class Storage:
         return "/".join((split.netloc + split.path, *parts))
 
     def make_folder(self, *parts: str) -> None:
+        """Make a folder, durably, unless it is there."""
         with storage_errors(f"create {self.uri(*parts)}"):
+            if self.filesystem.get_file_info(self.path(*parts)).type == fs.FileType.Directory:
+                return
             self.filesystem.create_dir(self.path(*parts), recursive=True)
+        below = "/".join(parts).split("/")
+        self.sync(*(self.path(*below[:depth]) for depth in range(len(below) + 1)))
 
     def read_bytes(self, *parts: str) -> bytes | None:
         """A small file, or None when there is none."""
@@ -177,7 +182,8 @@ class Storage:
     # -- durability -------------------------------------------------------------------------------
 
     def sync(self, *paths: str) -> None:
-        """Make files (paths of the file system) and their folders survive a power cut.
+        """Make files or folders (paths of the file system), and their place in their parent folders,
+        survive a power cut.
 
         Object stores acknowledge only what is durable; a local file system wants to be asked.
         """

@@ -99,6 +99,7 @@ class Table:
                 raise _conflict_in(error) from error
         table = cls(storage, folder, delta)
         table._make_durable()
+        storage.sync(storage.path(folder, "_delta_log"))
         return table
 
     @property

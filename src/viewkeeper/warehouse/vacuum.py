@@ -51,29 +51,43 @@ def vacuum(writer: Writer, retention: Retention) -> VacuumReport:
         # what is unknown now was left behind by somebody who is gone.
         # Files carry the system's time, whatever the clock is that entries are dated by.
         doomed = _doomed(writer, plan, time.time() - retention.grace_seconds)
-    return _deleted(writer.storage, doomed, plan.oldest_txn)
+        # A view of the same name may be created as soon as the lock is free, with the same names in
+        # its log; all other names are never used again.
+        abandoned = _abandoned(writer.storage, plan)
+        _delete(writer.storage, abandoned)
+    _delete(writer.storage, doomed)
+    gone = doomed + abandoned
+    return VacuumReport(plan.oldest_txn, len(gone), sum(info.size for info in gone))
 
 
-def _deleted(storage: Storage, doomed: list[FileInfo], oldest_txn: int) -> VacuumReport:
+def _delete(storage: Storage, doomed: list[FileInfo]) -> None:
     for info in doomed:
         storage.remove_file(info.path)
         with storage_errors("vacuum"):
             failpoint("vacuum-after-file")
-    return VacuumReport(oldest_txn, len(doomed), sum(info.size for info in doomed))
+
+
+def _abandoned(storage: Storage, plan: VacuumPlan) -> list[FileInfo]:
+    """Everything in tables of which no version is protected: of views dropped, or never committed."""
+    found = [i for v in _folders(storage, VIEWS) if v not in plan.protected
+             for i in storage.list_files(view_folder(v))]  # fmt: skip
+    found += [i for v in _folders(storage, PUBLISHED) if v not in plan.protected_published
+              for i in storage.list_files(published_folder(v))]  # fmt: skip
+    # The logs last: until then a table can still be opened.
+    return sorted(found, key=lambda info: _LOG in info.path)
 
 
 def _doomed(writer: Writer, plan: VacuumPlan, grace_until: float) -> list[FileInfo]:
     storage = writer.storage
     doomed = _ledger_garbage(writer, grace_until)
-    for view in _folders(storage, VIEWS):
-        doomed += _table_garbage(storage, view_folder(view), plan.protected.get(view, ()))
-    for view in _folders(storage, PUBLISHED):
+    for view, versions in plan.protected.items():
+        doomed += _table_garbage(storage, view_folder(view), set(versions))
+    for view, versions in plan.protected_published.items():
         folder = published_folder(view)
-        named = plan.protected_published.get(view, ())
         # Other tools read the latest version, whether or not the ledger got to hear of it.
-        latest = Table.open(storage, folder) if named else None
-        versions = {*named, latest.version} if latest is not None else named
-        doomed += _table_garbage(storage, folder, tuple(sorted(versions)))
+        latest = Table.open(storage, folder)
+        shown = set() if latest is None else {latest.version}
+        doomed += _table_garbage(storage, folder, {*versions, *shown})
     return doomed
 
 
@@ -83,15 +97,12 @@ def _folders(storage: Storage, parent: str) -> list[str]:
     return sorted(names)
 
 
-def _table_garbage(storage: Storage, folder: str, versions: tuple[int, ...]) -> list[FileInfo]:
-    """Files of one table that none of the versions needs; all of them when there are none."""
+def _table_garbage(storage: Storage, folder: str, versions: set[int]) -> list[FileInfo]:
+    """Files of one table that none of the versions needs."""
     found = storage.list_files(folder)
-    if not versions:
-        # The log last: until then the table can still be opened and vacuumed again.
-        return sorted(found, key=lambda info: _LOG in info.path)
     root = storage.path(folder) + "/"
     needed: set[str] = set()
-    for version in versions:
+    for version in sorted(versions):
         table = Table.at(storage, folder, version)
         needed.update(table.arrow_actions()["path"].to_pylist())
     data = [
@@ -99,7 +110,7 @@ def _table_garbage(storage: Storage, folder: str, versions: tuple[int, ...]) -> 
         for info in found
         if _LOG not in info.path and info.path.removeprefix(root) not in needed
     ]
-    return data + old_commits([i for i in found if _LOG in i.path], versions[0])
+    return data + old_commits([i for i in found if _LOG in i.path], min(versions))
 
 
 def _ledger_garbage(writer: Writer, grace_until: float) -> list[FileInfo]:

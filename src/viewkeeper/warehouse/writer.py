@@ -128,7 +128,7 @@ class Writer:
                         written[view] = self._write(epoch, view)
                         check_written(epoch, view, written[view])
                     failpoint("after-files")
-                versions = self._commit_tables(epoch, written)
+                versions = self._tables_with(epoch, written)
             except BaseException:
                 self._is_unsettled = True
                 self.forget(written)
@@ -153,8 +153,22 @@ class Writer:
         frame = stored_frame(view, change.rows, schema, epoch.last_txn if whole else None)
         return write_spark(self.storage, folder, frame, schema, purpose)
 
+    def _tables_with(self, epoch: EpochCommit, written: Mapping[str, Written]) -> dict[str, int]:
+        """Commit the tables, on top of what the ledger names, whatever else got into them."""
+        try:
+            return self._commit_tables(epoch, written)
+        except Conflict:
+            # A writer that lost the lease was here, and will learn of it at the ledger. Seen twice
+            # in a row it is something else.
+            self._is_unsettled = True
+            self._settle()
+        try:
+            return self._commit_tables(epoch, written)
+        except Conflict as error:
+            raise self.disturbed("an epoch", error) from None
+
     def _commit_tables(self, epoch: EpochCommit, written: Mapping[str, Written]) -> dict[str, int]:
-        """A new version of every table that changes, and its number."""
+        """A new version of every table that changes, and its number. Raises `Conflict`."""
         versions = {}
         for view, files in written.items():
             schema = stored_arrow_schema(schema_owner(epoch, view, self._latest).schema)
@@ -162,12 +176,8 @@ class Writer:
             whole = isinstance(epoch.views[view], Extent)
             if not whole and not additions:
                 continue
-            try:
-                table = self._table(view, schema, may_create=whole)
-                versions[view] = table.commit(schema, additions, replace=whole)
-            except Conflict:
-                # Only a writer that lost the lease can have been here, and it will find out.
-                raise self.disturbed(view) from None
+            table = self._table(view, schema, may_create=whole)
+            versions[view] = table.commit(schema, additions, replace=whole)
             with storage_errors("commit the epoch"):
                 failpoint("after-table")
         return versions
@@ -176,7 +186,9 @@ class Writer:
         table = self._tables.get(view)
         if table is None:
             invariant(may_create, f"view {view} has no table")
-            table = Table.create(self.storage, view_folder(view), schema)
+            folder = view_folder(view)
+            # Its place was cleared; what is there now came since, and is about to be replaced.
+            table = Table.open(self.storage, folder) or Table.create(self.storage, folder, schema)
             self._tables[view] = table
         return table
 
@@ -193,13 +205,13 @@ class Writer:
         else:
             self.storage.remove_tree(folder)
 
-    def disturbed(self, view: str) -> WarehouseError:
-        """The error for a table that moved under our hands."""
+    def disturbed(self, what: str, error: Conflict) -> WarehouseError:
+        """The error for tables that move under our hands."""
         return WarehouseError(
             "table-disturbed",
-            f"somebody else wrote to the table of view {view}",
-            detail="the epoch was not committed; its place in the table will be put right",
-            hint="commit it again; make sure that nothing else writes to the warehouse",
+            f"could not commit {what}: somebody else writes to the warehouse in {self.storage.root}",
+            detail=str(error),
+            hint="make sure that nothing but Viewkeeper writes there, then try again",
         )
 
     def forget(self, written: Mapping[str, Written]) -> None:

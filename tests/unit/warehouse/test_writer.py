@@ -131,8 +131,6 @@ def test_a_writer_that_lost_the_lease_can_not_commit(warehouse: Warehouse, tmp_p
             stale.commit(step(1))
         # The stale writer's rows got as far as the table; they must not show, nor stop the other.
         assert rows(warehouse) == [(1, 2)]
-        with pytest.raises(WarehouseError, match="table-disturbed"):
-            fresh.commit(step(1))
         fresh.commit(step(1))
         assert rows(warehouse) == [(1, 1), (1, 2)]
         with pytest.raises(WarehouseError, match="lease-lost"):
@@ -311,6 +309,27 @@ def test_a_table_that_somebody_removed_is_told_as_damage(
         warehouse.read_arrow("v")
     with pytest.raises(WarehouseError, match="table-damaged"):  # and the lease was given back
         warehouse.writer()
+
+
+def test_a_table_that_somebody_else_keeps_writing_to_is_told(
+    warehouse: Warehouse, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer.commit(creating("v"))
+    commit = Table.commit
+
+    def commit_second(self: Table, *words: object, **named: object) -> int:
+        other = Table.open(warehouse.storage, self.folder)
+        assert other is not None
+        commit(other, stored_arrow_schema(SCHEMA), [])
+        return commit(self, *words, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Table, "commit", commit_second)
+    with pytest.raises(WarehouseError, match="table-disturbed"):
+        writer.commit(step(1))
+    monkeypatch.undo()
+    assert rows(warehouse) == [(1, 2)]
+    writer.commit(step(1))
+    assert rows(warehouse) == [(1, 1), (1, 2)]
 
 
 def test_what_somebody_else_writes_to_a_table_never_shows(
