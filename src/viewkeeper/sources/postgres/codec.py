@@ -119,14 +119,6 @@ def _single(text: bytes) -> Value:
     return NAN if value != value else value + 0.0
 
 
-def _boolean(text: bytes) -> Value:
-    return text == b"t"
-
-
-def _text(text: bytes) -> Value:
-    return text.decode()
-
-
 def _padded(text: bytes) -> Value:
     return text.decode().rstrip(" ")
 
@@ -144,9 +136,10 @@ def _timestamp(text: bytes) -> Value:
     return dt.datetime.fromisoformat(text.decode())
 
 
-def _integer(text: bytes) -> Value:
-    return int(text)
-
+# Straight into C for the commonest types: a call of ours would cost more than the parsing.
+_integer: Parse = int
+_text: Parse = bytes.decode
+_boolean: Parse = b"t".__eq__
 
 _AS_TEXT = Codec(STRING, _text, "{}::text", "{}::text")
 # ::text of an address adds /32 where the output function does not.

@@ -121,7 +121,7 @@ class PostgresFeed(Feed):
 
     def _finished(self, transaction: _Open, end_lsn: int) -> Iterator[FeedItem]:
         """The transaction's items; all but the last stand before the end of its commit record."""
-        pieces = [piece for piece in transaction.pieces() if piece]
+        pieces = transaction.pieces()
         before = int((self._items[-1].position if self._items else self.position)["lsn"])
         end = self._at(end_lsn)
         skip, self._skip = self._skip, 0
@@ -141,18 +141,15 @@ class PostgresFeed(Feed):
     def _on_relation(self, payload: bytes) -> None:
         change = self._relations.meet(pgoutput.decode_relation(payload))
         if change is not None:
-            self._open.schema(change)
+            (self._transaction or self._outside()).schema(change)
 
-    @property
-    def _open(self) -> _Open:
-        if self._transaction is None:
-            raise SourceError(
-                "feed-broken",
-                f"the feed of {self._source} sent a change outside a transaction",
-                source=self._source,
-                retryable=False,
-            )
-        return self._transaction
+    def _outside(self) -> _Open:
+        raise SourceError(
+            "feed-broken",
+            f"the feed of {self._source} sent a change outside a transaction",
+            source=self._source,
+            retryable=False,
+        )
 
     def _on_insert(self, payload: bytes) -> None:
         tracked = self._relations.by_oid.get(int.from_bytes(payload[1:5], "big"))
@@ -161,7 +158,7 @@ class PostgresFeed(Feed):
                 row = tracked.decoder.insert(payload)
             except ValueError as error:
                 raise self._unreadable(tracked, error) from error
-            self._open.rows(tracked.name)[1].append(row)
+            (self._transaction or self._outside()).rows(tracked.name)[1].append(row)
 
     def _on_update(self, payload: bytes) -> None:
         tracked = self._relations.by_oid.get(int.from_bytes(payload[1:5], "big"))
@@ -172,7 +169,7 @@ class PostgresFeed(Feed):
                 raise self._unreadable(tracked, error) from error
             # An update that changes nothing a view can see is no change.
             if old != new:
-                deleted, inserted = self._open.rows(tracked.name)
+                deleted, inserted = (self._transaction or self._outside()).rows(tracked.name)
                 deleted.append(old)
                 inserted.append(new)
 
@@ -183,13 +180,13 @@ class PostgresFeed(Feed):
                 row = tracked.decoder.delete(payload)
             except ValueError as error:
                 raise self._unreadable(tracked, error) from error
-            self._open.rows(tracked.name)[0].append(row)
+            (self._transaction or self._outside()).rows(tracked.name)[0].append(row)
 
     def _on_truncate(self, payload: bytes) -> None:
         for oid in pgoutput.decode_truncate(payload).oids:
             tracked = self._relations.by_oid.get(oid)
             if tracked is not None:
-                self._open.schema(
+                (self._transaction or self._outside()).schema(
                     {
                         "relation": tracked.name,
                         "before": tracked.described.relation,
@@ -204,7 +201,7 @@ class PostgresFeed(Feed):
         if message.prefix != self._instance or not message.transactional:
             return
         for change in self._relations.noted(json.loads(message.content)):
-            self._open.schema(change)
+            (self._transaction or self._outside()).schema(change)
 
     # -- places and errors ------------------------------------------------------------------------
 
@@ -232,32 +229,37 @@ class _Schema:
         self.fields = fields
 
 
+_Piece = _Schema | tuple[RelationChange, ...]
+
+
 class _Open:
     """A transaction as it comes in: rows by relation, cut into pieces by its schema changes."""
 
+    __slots__ = ("_done", "_rows", "begin", "xid")
+
     def __init__(self, begin: pgoutput.Begin, xid: int) -> None:
         self.begin, self.xid = begin, xid
-        self._done: list[_Schema | tuple[RelationChange, ...]] = []
+        self._done: list[_Piece] = []
         self._rows: dict[str, tuple[list[Any], list[Any]]] = {}
 
     def rows(self, relation: str) -> tuple[list[Any], list[Any]]:
         """Deleted and inserted rows of the relation in the current piece."""
-        try:
-            return self._rows[relation]
-        except KeyError:
-            return self._rows.setdefault(relation, ([], []))
+        found = self._rows.get(relation)
+        if found is None:
+            found = self._rows[relation] = ([], [])
+        return found
 
     def schema(self, fields: dict[str, Any]) -> None:
         self._end_piece()
         self._done.append(_Schema(fields))
 
     def _end_piece(self) -> None:
-        self._done.append(
-            tuple(RelationChange(name, gone, come) for name, (gone, come) in self._rows.items())
-        )
-        self._rows = {}
+        if self._rows:
+            changes = [RelationChange(name, *rows) for name, rows in self._rows.items()]
+            self._done.append(tuple(changes))
+            self._rows = {}
 
-    def pieces(self) -> list[_Schema | tuple[RelationChange, ...]]:
+    def pieces(self) -> list[_Piece]:
         self._end_piece()
         return self._done
 

@@ -167,24 +167,28 @@ class TupleDecoder:
         append = values.append
         length_at = _LENGTH.unpack_from
         position += 2  # the number of columns, which RELATION has told
-        for parse in self._parsers:
-            kind = payload[position]
-            if kind == TEXT:
-                start = position + 5
-                position = start + length_at(payload, position + 1)[0]
-                if parse is not None:
-                    try:
+        start = position
+        try:
+            for parse in self._parsers:
+                kind = payload[position]
+                if kind == TEXT:
+                    start = position + 5
+                    position = start + length_at(payload, position + 1)[0]
+                    if parse is not None:
                         append(parse(payload[start:position]))
-                    except ValueError as error:
-                        raise UnreadableValue(len(values), payload[start:position]) from error
-            else:
-                position += 1
-                if parse is None:
-                    continue
-                if kind == NULL:
-                    append(None)
-                elif old is None:
-                    raise MissingOldValue
                 else:
-                    append(old[len(values)])  # unchanged TOAST: as it was
+                    position += 1
+                    if parse is not None:
+                        append(None if kind == NULL else _unchanged(old, len(values)))
+        except ValueError as error:
+            if isinstance(error, MissingOldValue):
+                raise
+            raise UnreadableValue(len(values), payload[start:position]) from error
         return tuple(values), position
+
+
+def _unchanged(old: Row | None, column: int) -> Value:
+    """A TOAST value that the update did not touch: as it was in the old row."""
+    if old is None:
+        raise MissingOldValue
+    return old[column]
