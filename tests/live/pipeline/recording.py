@@ -1,0 +1,93 @@
+"""A pipeline whose every transaction is recorded, so that the checker can judge the whole run."""
+
+from __future__ import annotations
+
+from viewkeeper.algebra import Bag
+from viewkeeper.consistency import SourceHistories, Verdict, check
+from viewkeeper.runtime.integrator import Arrival
+from viewkeeper.runtime.pipeline import Pipeline
+from viewkeeper.timeline import Cut, Transaction
+from viewkeeper.views.definition import RelationName
+from viewkeeper.warehouse.warehouse import Warehouse
+
+
+class Recording:
+    """Listens to a pipeline's integrator. ``initial`` are the relations before any transaction."""
+
+    def __init__(self, pipeline: Pipeline, shop) -> None:
+        self.pipeline = pipeline
+        self.arrivals: list[Arrival] = []
+        self.schemas = {
+            o.name: o.schema
+            for view in pipeline.views.values()
+            for term in view.definition.terms
+            for o in term.occurrences
+        }
+        self.initial = {name: self.contents(shop, name) for name in self.schemas}
+        receive = pipeline.integrator.arrived
+
+        def recorded(origin):
+            arrival = receive(origin)
+            self.arrivals.append(arrival)
+            return arrival
+
+        pipeline.integrator.arrived = recorded  # type: ignore[method-assign]
+
+    def contents(self, shop, name: RelationName) -> Bag:
+        schema = self.schemas[name]
+        columns = ", ".join(schema.names)
+        return Bag.of(schema, shop.fetch(name.source, f"SELECT {columns} FROM {name.relation}"))
+
+    @property
+    def histories(self) -> SourceHistories:
+        scripts: dict[str, list[Transaction]] = {source: [] for source in self.pipeline.sources}
+        for arrival in self.arrivals:
+            changes = tuple(
+                (name, self._bag(name, change))
+                for name, change in arrival.transaction.changes
+                if name in self.schemas
+            )
+            source = arrival.transaction.source
+            scripts[source].append(Transaction(source, arrival.transaction.number, changes))
+        return SourceHistories(self.initial, scripts)
+
+    def _bag(self, name: RelationName, change) -> Bag:
+        signed = [(row, -1) for row in change.deleted] + [(row, 1) for row in change.inserted]
+        return Bag.signed(self.schemas[name], signed)
+
+    def cuts(self) -> list[Cut]:
+        cut = Cut.start(self.pipeline.sources)
+        cuts = [cut]
+        for arrival in self.arrivals:
+            cut = cut.advanced(arrival.transaction.source, arrival.transaction.number)
+            cuts.append(cut)
+        return cuts
+
+    def verdict(self, warehouse: Warehouse, first_txn: int = 0) -> Verdict:
+        """The checker's verdict on every addressable state of all views together."""
+        views = [view.definition for view in self.pipeline.views.values()]
+        per_view = [view_states(warehouse, v.name, v.schema, first_txn) for v in views]
+        states = list(zip(*per_view, strict=True))
+        return check(views, self.histories, states, self.cuts()[: len(states)])
+
+
+def view_states(warehouse: Warehouse, view: str, schema, first_txn: int) -> list[Bag]:
+    """Every state of a view from a transaction number on, by its change feed."""
+    last = warehouse.latest().last_txn
+    state = _bag(warehouse.read_arrow(view, first_txn, with_count=True), schema)
+    states = [state]
+    by_txn: dict[int, list] = {}
+    for row in warehouse.changes_arrow(view, first_txn).to_pylist():
+        values = tuple(row[name] for name in schema.names)
+        by_txn.setdefault(row["_txn"], []).append((values, row["_count"]))
+    for txn in range(first_txn + 1, last + 1):
+        state = state + Bag.signed(schema, by_txn.get(txn, []))
+        states.append(state)
+    return states
+
+
+def _bag(table, schema) -> Bag:
+    rows = table.to_pylist()
+    return Bag.signed(
+        schema, [(tuple(r[name] for name in schema.names), r["_count"]) for r in rows]
+    )
