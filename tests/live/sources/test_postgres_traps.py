@@ -168,6 +168,22 @@ def test_a_slot_that_somebody_else_advanced_is_a_gap(source, writer):
     assert "moved on" in gap(source, start).detail
 
 
+def test_a_slot_whose_log_was_removed_is_a_gap(source, writer):
+    start = source.start_position()
+    try:
+        writer.run("ALTER SYSTEM SET max_slot_wal_keep_size = '1MB'")
+        writer.run("SELECT pg_reload_conf()")
+        for number in range(10, 14):
+            writer.run(f"INSERT INTO things VALUES ({number}, 'fills the log')")
+            writer.run("SELECT pg_switch_wal()")
+        writer.run("CHECKPOINT")
+        wait_until(lambda: source.health().state == "slot-lost")
+        assert "removed the log" in gap(source, start).detail
+    finally:
+        writer.run("ALTER SYSTEM RESET max_slot_wal_keep_size")
+        writer.run("SELECT pg_reload_conf()")
+
+
 def test_positions_of_another_server_are_refused(source):
     start = dict(source.start_position())
     for change in ({"system": "1"}, {"timeline": 99}):
