@@ -16,7 +16,8 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from viewkeeper import __version__
-from viewkeeper.cli import check, lab, warehouse
+from viewkeeper.cli import check, lab, status, warehouse
+from viewkeeper.cli import run as running
 from viewkeeper.cli.output import (
     FAILED,
     GOOD,
@@ -62,7 +63,8 @@ def root(
 
 check.register(app)
 warehouse.register(app)
-lab.register(app)
+for part in (check, running, status, warehouse, lab):
+    part.register(app)
 
 
 def main() -> NoReturn:

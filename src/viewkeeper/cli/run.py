@@ -1,0 +1,115 @@
+"""``viewkeeper run`` and ``audit``: keep the views, and check them against their sources."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from viewkeeper.cli.output import FAILED, GOOD, Json, console, write_json, write_line
+
+Project = Annotated[
+    Path, typer.Option("--project", help="The project's folder, with its viewkeeper.toml.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    app.command("run")(run)
+    app.command("audit")(audit)
+
+
+def run(
+    until_caught_up: Annotated[
+        bool, typer.Option("--until-caught-up", help="Stop when all that is committed now is in.")
+    ] = False,
+    for_seconds: Annotated[
+        float | None, typer.Option("--for", metavar="SECONDS", help="Stop after so many seconds.")
+    ] = None,
+    allow_setup: Annotated[
+        bool, typer.Option("--allow-setup", help="Set the sources up first, where that is missing.")
+    ] = False,
+    project: Project = Path("."),
+    as_json: Json = False,
+) -> None:
+    """Keep the project's views. Goes on from where it stopped; Ctrl-C ends it in order."""
+    from viewkeeper.cli.live import LiveTable
+    from viewkeeper.runtime.keeper import Keeper
+    from viewkeeper.runtime.run_state import RunState
+
+    stop = threading.Event()
+    _end_in_order(stop)
+    with Keeper.open(project, allow_setup=allow_setup) as keeper:
+        if not as_json:
+            write_line("Connecting to the sources …", stderr=True)
+        views = dict(keeper.views)
+        state = RunState(keeper.config.folder, views)
+        table = None if as_json else LiveTable(views)
+        with state, table or _nothing():
+
+            def on_event(event: dict[str, Any]) -> None:
+                state.on_event(event)
+                if table is None:
+                    write_json(event)
+                else:
+                    table.on_event(event)
+
+            keeper.run(
+                until_caught_up=until_caught_up,
+                for_seconds=for_seconds,
+                on_event=on_event,
+                stop=stop,
+            )
+
+
+class _nothing:
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+
+def _end_in_order(stop: threading.Event) -> None:
+    """The first Ctrl-C (or SIGTERM) finishes the batch at hand; the second one ends at once."""
+
+    def handle(number: int, frame: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, handle)
+
+
+def audit(
+    view: Annotated[str | None, typer.Argument(help="One view; all of them without it.")] = None,
+    project: Project = Path("."),
+    as_json: Json = False,
+) -> None:
+    """Recompute views at an exact cut of the sources and compare them row by row."""
+    from viewkeeper.runtime.keeper import Keeper
+
+    with Keeper.open(project) as keeper:
+        audits = keeper.audit(view)
+    good = all(audit.is_equal for audit in audits)
+    if as_json:
+        write_json({"ok": good, "views": [audit.as_dict() for audit in audits]})
+    else:
+        for each in audits:
+            _show_audit(each.as_dict())
+    raise typer.Exit(GOOD if good else FAILED)
+
+
+def _show_audit(found: dict[str, Any]) -> None:
+    mark, style = ("✓", "green") if found["verdict"] == "equal" else ("✗", "bold red")
+    console().print(
+        f"[{style}]{mark}[/] {found['view']}: {found['verdict']}, "
+        f"{found['rows']} rows at transaction {found['txn']}"
+    )
+    for kind in ("missing", "extra"):
+        for row in found[kind]:
+            write_line(f"    {kind} {tuple(row['row'])!r} × {row['count']}")

@@ -1,0 +1,93 @@
+"""What a running keeper tells others: a small file beside the project, replaced as a whole.
+
+``viewkeeper status`` and the dashboard read it. It is never needed for correctness: the ledger says
+what is true, this file says what somebody is doing about it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from viewkeeper.runtime.pipeline import View
+
+FILE = ".viewkeeper/run.json"
+
+
+class RunState:
+    """Written on every event of a run; says ``stopped`` after it."""
+
+    def __init__(self, folder: Path, views: Mapping[str, View]) -> None:
+        self._path = folder / FILE
+        self._state: dict[str, Any] = {
+            "pid": os.getpid(),
+            "state": "starting",
+            "since": _now(),
+            "views": {
+                name: {
+                    "level": str(view.definition.level),
+                    "protocol": view.definition.protocol or "sweep",
+                }
+                for name, view in views.items()
+            },
+        }
+
+    def __enter__(self) -> RunState:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._write()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._state["state"] = "stopped"
+        self._write()
+
+    def on_event(self, event: Mapping[str, Any]) -> None:
+        match event["event"]:
+            case "loading":
+                self._state["state"] = "loading"
+            case "loaded":
+                self._state["state"] = "running"
+            case "batch":
+                self._state["state"] = "running"
+                self._state["batch"] = dict(event)
+            case "source_waiting":
+                self._state["state"] = "waiting"
+                self._state["waiting"] = dict(event["error"])
+            case _:
+                return
+        self._write()
+
+    def _write(self) -> None:
+        self._state["at"] = _now()
+        temporary = self._path.with_suffix(".new")
+        temporary.write_text(json.dumps(self._state, default=str), encoding="utf-8")
+        temporary.replace(self._path)
+
+
+def read_run_state(folder: Path) -> dict[str, Any]:
+    """What the last run said; ``state`` is ``stopped`` when its process is gone."""
+    try:
+        state: dict[str, Any] = json.loads((folder / FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {"state": "never run", "views": {}}
+    if state["state"] != "stopped" and not _is_alive(int(state["pid"])):
+        state["state"] = "stopped"
+    return state
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _now() -> str:
+    return dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
