@@ -61,8 +61,6 @@ def root(
     help_if_alone(context)
 
 
-check.register(app)
-warehouse.register(app)
 for part in (check, running, status, warehouse, lab):
     part.register(app)
 
