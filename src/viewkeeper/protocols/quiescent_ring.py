@@ -49,6 +49,7 @@ from viewkeeper.protocols.tokens import (
     AnswerQuery,
     Event,
     LocalData,
+    Machine,
     PassToken,
     QueryArrived,
     RefreshDue,
@@ -112,7 +113,7 @@ class QuiescentRing(RingProtocol):
         return RingSystem(QuiescentRing.name, nodes, QuiescentWarehouse(definition, refresh))
 
 
-class QuiescentNode:
+class QuiescentNode(Machine):
     """A data node; ``updates_per_request`` None means that it never asks for the token."""
 
     def __init__(
@@ -170,7 +171,7 @@ class _Demand:
     goal: Cut | None = None
 
 
-class QuiescentWarehouse:
+class QuiescentWarehouse(Machine):
     """The centre of the star: it creates the token, sends it out, and destroys it."""
 
     def __init__(self, definition: ViewDefinition, refresh: Refresh = Refresh.ON_UPDATE) -> None:
@@ -234,7 +235,7 @@ class QuiescentWarehouse:
         finished = token.entry(following)
         if finished is not None:
             yield InstallChange(
-                view_change(self.definition, 0, self.assembly, finished), finished.cut, ()
+                view_change(self.definition, self.assembly, finished), finished.cut, ()
             )
             token = token.without(following)
         self._holder = None

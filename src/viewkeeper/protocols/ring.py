@@ -36,6 +36,7 @@ from viewkeeper.protocols.tokens import (
     Increment,
     IncrementArrived,
     LocalData,
+    Machine,
     PassToken,
     RingProtocol,
     RingSystem,
@@ -78,7 +79,7 @@ class Ring(RingProtocol):
         return RingSystem(Ring.name, nodes, RingWarehouse(), (PassToken(ring[0], token),))
 
 
-class RingNode:
+class RingNode(Machine):
     """A data node: it lives where its source's data is."""
 
     def __init__(
@@ -117,7 +118,7 @@ class RingNode:
         if finished is not None:
             left = replace(left, number=left.number + 1)
             assembly = self.data.assemblies[token.term]
-            change = view_change(self.definition, token.term, assembly, finished)
+            change = view_change(self.definition, assembly, finished)
             yield SendIncrement(
                 Increment(token.term, left.number, self.source, finished.upto, change, finished.cut)
             )
@@ -130,7 +131,7 @@ class RingNode:
         return tuple(self._queue.popleft() for _ in range(number))
 
 
-class RingWarehouse:
+class RingWarehouse(Machine):
     """The warehouse: it installs increments in the order of their numbers."""
 
     first_number = 1
@@ -145,7 +146,6 @@ class RingWarehouse:
 
     @property
     def waiting(self) -> tuple[Increment, ...]:
-        """Increments that arrived before an earlier one."""
         return tuple(self._early.values())
 
     def step(self, event: Event) -> tuple[Action, ...]:

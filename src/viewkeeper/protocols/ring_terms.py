@@ -41,6 +41,7 @@ from viewkeeper.protocols.tokens import (
     Increment,
     IncrementArrived,
     LocalData,
+    Machine,
     PassToken,
     RingProtocol,
     RingSystem,
@@ -86,7 +87,7 @@ class RingTerms(RingProtocol):
         return RingSystem(RingTerms.name, nodes, TermsWarehouse(definition, nothing), tokens)
 
 
-class TermsNode:
+class TermsNode(Machine):
     """A data node with a place in the ring of every term that reads it."""
 
     def __init__(
@@ -110,7 +111,6 @@ class TermsNode:
 
     @property
     def kept(self) -> tuple[Token, ...]:
-        """Tokens that wait here for others."""
         return tuple(self._kept.values())
 
     def step(self, event: Event) -> tuple[Action, ...]:
@@ -149,7 +149,7 @@ class TermsNode:
 
     def _increment(self, token: Token, finished: Entry) -> Increment:
         assembly = self.data.assemblies[token.term]
-        change = view_change(self.definition, token.term, assembly, finished)
+        change = view_change(self.definition, assembly, finished)
         return Increment(token.term, token.number, self.source, finished.upto, change, finished.cut)
 
     def _taken(self) -> tuple[Transaction, ...]:
@@ -157,7 +157,7 @@ class TermsNode:
         return tuple(self._queue.popleft() for _ in range(number))
 
 
-class TermsWarehouse:
+class TermsWarehouse(Machine):
     """Installs the increments of one change in all its terms at once, each term in its order."""
 
     def __init__(self, definition: ViewDefinition, nothing: Any) -> None:
@@ -176,7 +176,6 @@ class TermsWarehouse:
 
     @property
     def waiting(self) -> tuple[Increment, ...]:
-        """Increments that wait for an earlier one, or for the rest of their change."""
         return tuple(self._early.values())
 
     def step(self, event: Event) -> tuple[Action, ...]:

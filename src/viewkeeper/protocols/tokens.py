@@ -23,9 +23,10 @@ the paper); entries and increments say at which cut the view arrives, so that th
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from viewkeeper.algebra.expressions import FALSE
 from viewkeeper.errors import UsageError
@@ -191,15 +192,27 @@ class AnswerQuery:
 Action = PassToken | SendIncrement | RequestToken | AnswerQuery | InstallChange
 
 
-class Machine(Protocol):
+class Machine(ABC):
     """A node or the warehouse: `step` is its only entry; it does nothing by itself."""
 
+    @abstractmethod
     def step(self, event: Event) -> tuple[Action, ...]:
         """Take one event in; the actions must be carried out in the order given."""
 
     @property
+    @abstractmethod
     def is_idle(self) -> bool:
         """Whether it has nothing left to hand on."""
+
+    @property
+    def kept(self) -> tuple[Token, ...]:
+        """Tokens that wait here for others."""
+        return ()
+
+    @property
+    def waiting(self) -> tuple[Increment, ...]:
+        """Increments that wait here for an earlier one, or for the rest of their change."""
+        return ()
 
 
 @dataclass(frozen=True)
@@ -333,7 +346,7 @@ def without_nothing(token: Token) -> Token:
     return replace(token, entries=entries)
 
 
-def view_change(definition: ViewDefinition, term: int, assembly: Assembly, entry: Entry) -> Any:
+def view_change(definition: ViewDefinition, assembly: Assembly, entry: Entry) -> Any:
     """A finished entry as a change of the view."""
     return assembly.finished(entry.rows).renamed(definition.schema.names)
 

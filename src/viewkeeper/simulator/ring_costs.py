@@ -7,6 +7,7 @@ formulas of the paper stand beside what was counted, where it gives one.
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
@@ -59,7 +60,7 @@ def ring_costs(sources: Iterable[int]) -> list[RingCost]:
 
 
 def chain_scenario(sources: int, updated: Iterable[int]) -> Scenario:
-    """A chain in which every row meets every row, and one update each for some of the sources."""
+    """A chain in which every row meets every row; a source commits once for each time it is listed."""
     schema = Schema.of(a=INTEGER, b=INTEGER)
     names = [RelationName(f"s{number:02}", "r") for number in range(1, sources + 1)]
     occurrences = tuple(Occurrence(f"x{i}", name, schema) for i, name in enumerate(names, 1))
@@ -72,7 +73,8 @@ def chain_scenario(sources: int, updated: Iterable[int]) -> Scenario:
     scripts: dict[str, tuple[Transaction, ...]] = {name.source: () for name in names}
     for number in updated:
         name = names[number]
-        scripts[name.source] = (Transaction(name.source, 1, ((name, rows),)),)
+        script = scripts[name.source]
+        scripts[name.source] = (*script, Transaction(name.source, len(script) + 1, ((name, rows),)))
     return Scenario(
         ViewDefinition("v", (Term(occurrences, predicates, outputs),)),
         dict.fromkeys(names, rows),
@@ -137,3 +139,49 @@ def tick(world: RingWorld) -> None:
     world.time += 1
     while world.on_the_way and world.on_the_way[0].sent_at < world.time:
         world.take(Deliver(0))
+
+
+# -- under load -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RingLatencies:
+    """Message delays from each update to the first state that includes it, in a run under load."""
+
+    protocol: str
+    seed: int
+    sources: int
+    delays: tuple[int, ...]
+    messages: int
+
+    @property
+    def mean(self) -> float:
+        return sum(self.delays) / len(self.delays) if self.delays else 0.0
+
+
+def ring_latencies(
+    options: RingOptions, seed: int, sources: int, updates: int, commits_per_delay: float
+) -> RingLatencies:
+    """Run in lockstep while sources commit at random, about so many updates in each delay.
+
+    Every row of the chain meets every row, so that every update is seen in the view.
+    """
+    rng = random.Random(f"latencies {seed}")
+    scenario = chain_scenario(sources, rng.choices(range(sources), k=updates))
+    world = RingWorld(scenario, options.system, checked=False)
+    committed_at: dict[tuple[str, int], int] = {}
+    while len(committed_at) < updates or world.claims[-1] != world.committed:
+        tick(world)
+        invariant(world.time < DELAYS_MAX + 100 * updates, "an update never reaches the view")
+        for choice in world.choices():
+            if isinstance(choice, Commit) and rng.random() < commits_per_delay / sources:
+                world.take(choice)
+                committed_at[choice.source, world.committed[choice.source]] = world.time
+    delays = tuple(
+        next(
+            at for at, claim in zip(world.installed_at, world.claims, strict=True) if claim[s] >= n
+        )
+        - since
+        for (s, n), since in committed_at.items()
+    )
+    return RingLatencies(options.protocol, seed, sources, delays, world.counters.messages)

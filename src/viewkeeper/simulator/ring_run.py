@@ -15,6 +15,7 @@ from viewkeeper.protocols.ring import Ring
 from viewkeeper.protocols.ring_terms import RingTerms
 from viewkeeper.protocols.tokens import RingProtocol, RingSystem
 from viewkeeper.simulator.generator import Size, random_scenario
+from viewkeeper.simulator.ring_journal import RingJournal
 from viewkeeper.simulator.ring_world import (
     Choice,
     Deliver,
@@ -147,10 +148,11 @@ def simulated_ring(
     *,
     search: bool = False,
     make_system: MakeSystem | None = None,
+    journal: RingJournal | None = None,
 ) -> RingOutcome:
     """Run one seed to its end, invariants checked at every step, and judge it."""
     scenario = ring_scenario(seed, size, options)
-    world = RingWorld(scenario, make_system or options.system, options.demands)
+    world = RingWorld(scenario, make_system or options.system, options.demands, journal=journal)
     run_ring_to_end(world, RingScheduler(seed))
     return judged_ring(options, seed, scenario, world, search=search)
 

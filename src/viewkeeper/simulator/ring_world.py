@@ -34,20 +34,12 @@ from viewkeeper.protocols.tokens import (
     sources_of,
 )
 from viewkeeper.simulator.ring_invariants import RingInvariants
+from viewkeeper.simulator.ring_journal import Envelope, RingJournal
 from viewkeeper.simulator.scenario import Scenario
 from viewkeeper.timeline import Cut
 from viewkeeper.views.definition import RelationName, ViewDefinition
 
 MakeSystem = Callable[[ViewDefinition, Any, Mapping[RelationName, Any]], RingSystem]
-
-
-@dataclass(frozen=True)
-class Envelope:
-    """A message on its way to a source or to the warehouse, and when it was sent."""
-
-    to: str
-    event: Event
-    sent_at: int = 0
 
 
 @dataclass(frozen=True, order=True)
@@ -122,6 +114,7 @@ class RingWorld:
         demands: Demands = Demands(),  # noqa: B008  (immutable)
         *,
         checked: bool = True,
+        journal: RingJournal | None = None,
     ) -> None:
         extent = scenario.extent
         self.scenario = scenario
@@ -136,6 +129,7 @@ class RingWorld:
         self.queries: dict[int, Query] = {}
         self.ticks = 0
         self.counters = RingCounters()
+        self.journal = journal
         # How far the serial order of each term has come: the cut of its token, or of the last one.
         self.serial_cuts = [Cut.start(sources_of(term)) for term in scenario.definition.terms]
         self.invariants = RingInvariants(scenario) if checked else None
@@ -191,11 +185,12 @@ class RingWorld:
             case Commit(source):
                 transaction = self.scenario.scripts[source][self.committed[source]]
                 self.committed = self.committed.advanced(source, transaction.number)
-                if source in self.system.nodes:
-                    self._step(source, TransactionCommitted(transaction))
+                if self.journal is not None:
+                    self.journal.committed(transaction)
+                self._step(source, TransactionCommitted(transaction))
             case Deliver(index):
                 envelope = self.on_the_way.pop(index)
-                self._note_visit(envelope)
+                self._note_arrival(envelope)
                 self._step(envelope.to, envelope.event)
             case Ask():
                 number = len(self.queries) + 1
@@ -207,9 +202,11 @@ class RingWorld:
         if self.invariants is not None:
             self.invariants.check(self.tokens, self.serial_cuts, self.states[-1], self.outstanding)
 
-    def _note_visit(self, envelope: Envelope) -> None:
+    def _note_arrival(self, envelope: Envelope) -> None:
         if envelope.to != WAREHOUSE and isinstance(envelope.event, TokenArrived):
             self.counters.visits += 1
+        if self.journal is not None:
+            self.journal.delivered(envelope)
 
     def _step(self, place: str, event: Event) -> None:
         for action in self.machines[place].step(event):
@@ -221,13 +218,13 @@ class RingWorld:
                 self.counters.tokens += 1
                 self.counters.rows += sum(len(e.rows) for e in token.entries if e is not None)
                 self.serial_cuts[token.term] = token.cut
-                self._send(to, TokenArrived(token))
+                self._send(place, to, TokenArrived(token))
             case SendIncrement(increment):
                 self.counters.increments += 1
-                self._send(WAREHOUSE, IncrementArrived(increment))
+                self._send(place, WAREHOUSE, IncrementArrived(increment))
             case RequestToken(source, upto):
                 self.counters.requests += 1
-                self._send(WAREHOUSE, TokenRequested(source, upto))
+                self._send(place, WAREHOUSE, TokenRequested(source, upto))
             case AnswerQuery(query):
                 asked = self.queries[query]
                 self.queries[query] = Query(asked.committed, len(self.states) - 1)
@@ -235,9 +232,14 @@ class RingWorld:
                 self.states.append(self.states[-1] + change)
                 self.claims.append(cut)
                 self.installed_at.append(self.time)
+                if self.journal is not None:
+                    self.journal.installed(action, self.states[-1])
 
-    def _send(self, to: str, event: Event) -> None:
-        self.on_the_way.append(Envelope(to, event, self.time))
+    def _send(self, sender: str, to: str, event: Event) -> None:
+        envelope = Envelope(sender, to, event, self.time)
+        self.on_the_way.append(envelope)
+        if self.journal is not None:
+            self.journal.sent(envelope)
 
     # -- what the invariants are about -------------------------------------------------------------
 
@@ -245,7 +247,7 @@ class RingWorld:
     def tokens(self) -> tuple[Token, ...]:
         """Every token there is, on its way or kept by a node."""
         moving = [e.event.token for e in self.on_the_way if isinstance(e.event, TokenArrived)]
-        kept = [token for node in self.system.nodes.values() for token in getattr(node, "kept", ())]
+        kept = [token for node in self.system.nodes.values() for token in node.kept]
         return (*moving, *kept)
 
     @property
@@ -254,8 +256,7 @@ class RingWorld:
         moving = [
             e.event.increment for e in self.on_the_way if isinstance(e.event, IncrementArrived)
         ]
-        waiting = getattr(self.system.warehouse, "waiting", ())
-        return tuple(increment.change for increment in (*moving, *waiting))
+        return tuple(i.change for i in (*moving, *self.system.warehouse.waiting))
 
     # -- at the end, and for exploration -----------------------------------------------------------
 
