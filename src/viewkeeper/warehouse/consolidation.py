@@ -12,12 +12,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import pyarrow as pa
-
 from viewkeeper.errors import UsageError
 from viewkeeper.warehouse.columns import TXN, stored_arrow_schema
 from viewkeeper.warehouse.commits import quiet_entry
-from viewkeeper.warehouse.datafiles import DataFile, Written, write_arrow, write_spark
+from viewkeeper.warehouse.datafiles import (
+    DataFile,
+    Written,
+    numbered,
+    write_arrow,
+    write_spark,
+)
 from viewkeeper.warehouse.dataframes import summed_frame
 from viewkeeper.warehouse.entries import Entry, ViewState
 from viewkeeper.warehouse.faults import failpoint
@@ -158,15 +162,14 @@ def _folded(writer: Writer, plan: ReadPlan, base_txn: int) -> Written:
         frame = summed_frame(writer.spark, writer.storage, plan, base_txn)
         return write_spark(writer.storage, folder, frame, plan.schema, "base")
     total = summed(stored_rows(writer.storage, plan), plan.schema)
-    number = pa.array([base_txn] * total.num_rows, pa.int64())
-    table = total.append_column(TXN, number).cast(stored_arrow_schema(plan.schema))
+    table = numbered(total, base_txn).cast(stored_arrow_schema(plan.schema))
     return write_arrow(writer.storage, folder, table, "base")
 
 
 def _install(writer: Writer, prepared: Sequence[_Prepared]) -> tuple[str, ...]:
     """Tell the tables, then the ledger. Views replaced meanwhile are left out."""
     with writer.lock:
-        latest = writer.latest
+        latest = writer.settled()
         views = dict(latest.views)
         try:
             for done in prepared:

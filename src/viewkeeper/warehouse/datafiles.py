@@ -11,6 +11,7 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -87,6 +88,11 @@ def _canonical_doubles(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """One NaN and no −0.0: Arrow would group other spellings of them apart."""
     nan = pa.scalar(float("nan"), pa.float64())
     return pc.if_else(pc.is_nan(column), nan, pc.add(column, 0.0))
+
+
+def numbered(rows: pa.Table, txn: int) -> pa.Table:
+    """The rows with ``txn`` in ``_txn``, all of them."""
+    return rows.append_column(TXN, pa.array(np.full(rows.num_rows, txn, np.int64)))
 
 
 def tally_of(counts: pa.ChunkedArray) -> Tally:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from viewkeeper.errors import ViewkeeperError, WarehouseError, invariant
 from viewkeeper.warehouse import lease
-from viewkeeper.warehouse.columns import TXN, stored_arrow_schema
+from viewkeeper.warehouse.columns import stored_arrow_schema
 from viewkeeper.warehouse.commits import (
     EpochCommit,
     Extent,
@@ -28,7 +28,13 @@ from viewkeeper.warehouse.commits import (
     quiet_entry,
     schema_owner,
 )
-from viewkeeper.warehouse.datafiles import Written, stored_form, write_arrow, write_spark
+from viewkeeper.warehouse.datafiles import (
+    Written,
+    numbered,
+    stored_form,
+    write_arrow,
+    write_spark,
+)
 from viewkeeper.warehouse.dataframes import stored_frame
 from viewkeeper.warehouse.entries import Entry
 from viewkeeper.warehouse.faults import failpoint
@@ -74,10 +80,12 @@ class Writer:
         self._token = self._claim()
         self._heartbeat = lease.Heartbeat(storage, self._token, clock, lease_seconds)
         self._tables: dict[str, Table] = {}
-        # Whether tables may be ahead of the ledger, or the ledger ahead of what we believe.
-        self._is_unsettled = True
+        # After an error: whether the ledger may be ahead of what we believe of it, and whether
+        # tables may be ahead of the ledger.
+        self._ledger_is_stale = False
+        self._tables_are_stale = True
         try:
-            self._settle()
+            self.settled()
         except BaseException:
             self._heartbeat.close()
             raise
@@ -100,9 +108,9 @@ class Writer:
 
     @property
     def latest(self) -> Entry:
-        """The newest committed entry: where to resume from after any error."""
+        """The newest committed entry: where to resume from after any error. Writes nothing."""
         with self.lock:
-            self._settle()
+            self._reread()
             return self._latest
 
     @property
@@ -117,8 +125,7 @@ class Writer:
         After a WarehouseError look at `latest`: it says whether the epoch got in.
         """
         with self.lock:
-            self._settle()
-            check(epoch, self._latest)
+            check(epoch, self.settled())
             written: dict[str, Written] = {}
             try:
                 with storage_errors("write the epoch's files"):
@@ -130,11 +137,19 @@ class Writer:
                     failpoint("after-files")
                 versions = self._tables_with(epoch, written)
             except BaseException:
-                self._is_unsettled = True
+                self._tables_are_stale = True
                 self.forget(written)
                 raise
             entry = epoch_entry(epoch, self._latest, written, versions, self.clock())
-            return self.append(entry)
+            try:
+                return self.append(entry)
+            except WarehouseError:
+                # Surely not in: the space may be needed. A store, unlike a folder, may still write
+                # what it was told to write before; there, vacuum will know.
+                is_in = self._ledger_is_stale or self._latest == entry
+                if self.storage.is_local and not is_in:
+                    self.forget(written)
+                raise
 
     def _write(self, epoch: EpochCommit, view: str) -> Written:
         """The view's rows as files: Arrow tables directly, DataFrames by Spark."""
@@ -143,12 +158,9 @@ class Writer:
         folder = view_folder(view)
         whole = isinstance(change, Extent)
         purpose = "base" if whole else "changes"
+        self.storage.make_folder(folder)
         if isinstance(change.rows, pa.Table):
-            rows = change.rows
-            if whole:
-                number = pa.array([epoch.last_txn] * rows.num_rows, pa.int64())
-                rows = rows.append_column(TXN, number)
-            self.storage.make_folder(folder)
+            rows = numbered(change.rows, epoch.last_txn) if whole else change.rows
             return write_arrow(self.storage, folder, stored_form(view, rows, schema), purpose)
         frame = stored_frame(view, change.rows, schema, epoch.last_txn if whole else None)
         return write_spark(self.storage, folder, frame, schema, purpose)
@@ -160,8 +172,8 @@ class Writer:
         except Conflict:
             # A writer that lost the lease was here, and will learn of it at the ledger. Seen twice
             # in a row it is something else.
-            self._is_unsettled = True
-            self._settle()
+            self._tables_are_stale = True
+            self.settled()
         try:
             return self._commit_tables(epoch, written)
         except Conflict as error:
@@ -239,11 +251,14 @@ class Writer:
                 else:
                     self._ledger.rewrite([*kept, entry])
         except (Conflict, WarehouseError) as error:
-            self._is_unsettled = True
+            self.unsettle()
             # The row may have got in before the error: the ledger knows.
-            self._settle()
+            self._reread()
             if not _is_same(self._latest, entry):
                 raise self._not_appended(error) from error
+        except BaseException:
+            self.unsettle()
+            raise
         self._latest = entry
         with storage_errors("write the ledger"):
             failpoint("after-ledger")
@@ -259,9 +274,9 @@ class Writer:
             hint="try again",
         )
 
-    def _settle(self) -> None:
-        """After an error: read the ledger again and make the tables what it says."""
-        if not self._is_unsettled:
+    def _reread(self) -> None:
+        """After an error: see what the ledger says. Raises WarehouseError when we were replaced."""
+        if not self._ledger_is_stale:
             return
         self._ledger = Ledger.open(self.storage)
         latest = self._ledger.latest()
@@ -273,17 +288,27 @@ class Writer:
                 hint="stop this process; what it committed before is safe",
             )
         self._latest = latest
-        self._tables = recovered_tables(self.storage, latest)
-        self._is_unsettled = False
+        self._ledger_is_stale = False
+
+    def settled(self) -> Entry:
+        """`latest`, with the tables made what it says where an error left them otherwise.
+
+        To be called, holding `lock`, before any table is committed to.
+        """
+        self._reread()
+        if self._tables_are_stale:
+            self._tables = recovered_tables(self.storage, self._latest)
+            self._tables_are_stale = False
+        return self._latest
 
     def unsettle(self) -> None:
         """Something failed half-way: look again before the next commit."""
-        self._is_unsettled = True
+        self._ledger_is_stale = self._tables_are_stale = True
 
     def entries(self) -> tuple[Entry, ...]:
         """All entries kept by the ledger."""
         with self.lock:
-            self._settle()
+            self._reread()
             return self._ledger.entries()
 
     def table(self, view: str) -> Table:
