@@ -125,6 +125,7 @@ EXACT_KEYS = frozenset(
     {Kind.INTEGER, Kind.DOUBLE, Kind.STRING, Kind.BINARY, Kind.BOOLEAN, Kind.DATE, Kind.DECIMAL}
 )
 
+_PLAIN = 10**15
 _type_of: Callable[[Any], type] = type
 _NONE = type(None)
 
@@ -158,7 +159,15 @@ def _instant(value: str, _: Type) -> dt.datetime:
 
 
 def _decimal(value: int | float, type: Type) -> Any:
-    # The shortest text of a float is what was written, up to 15 digits.
+    """The shortest text of a float is what was written, up to 15 digits."""
+    if -_PLAIN < value < _PLAIN:
+        # The short way: below this the text with the column's scale says the same.
+        text = f"{value:.{type.scale}f}"
+        if float(text) == value:
+            found = Decimal(text)
+            if found.adjusted() < type.precision - type.scale:
+                return found if found else abs(found)
+            raise ValueError(value)
     if value.__class__ is float and not math.isfinite(value):
         raise ValueError(value)
     return canonical(Decimal(repr(value)), type)

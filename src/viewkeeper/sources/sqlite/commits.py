@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,7 +22,10 @@ HEADER_BYTES, FRAME_HEADER_BYTES = 32, 24
 MAGIC = 0x377F0682  # the lowest bit says that checksums are big-endian
 # More frames of a finished generation than this are not checked one by one.
 TAIL_FRAMES_MAX = 5_000
+CHUNK_BYTES = 1 << 20
 _TABLE_LEAF = 0x0D
+# A frame's page, the size of the database if it ends a commit, salts, checksum.
+_FRAME, _TWO = struct.Struct(">II8sII"), struct.Struct(">II")
 _INTEGER_BYTES = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
 
 
@@ -78,36 +82,49 @@ class CommitWatch:
         self, descriptor: int, start: _Generation, clock_page: int, upto: int, checked: bool
     ) -> tuple[list[int], _Generation]:
         found: list[int] = []
-        reached, clock_frame, frame, running = start, -1, start.frame, start.checksum
-        while not checked or frame - start.frame < TAIL_FRAMES_MAX:
-            header = os.pread(descriptor, FRAME_HEADER_BYTES, start.offset(frame))
-            if len(header) < FRAME_HEADER_BYTES or header[8:16] != start.salts:
-                break
-            page, committed = struct.unpack_from(">II", header)
-            stored = struct.unpack_from(">II", header, 16)
+        reached, reached_checksum, running = start.frame, start.checksum, start.checksum
+        clock = b""
+        for frame, header, content in _frames(descriptor, start):
+            page, committed, _, first, second = header
             if checked:
-                content = self._page(descriptor, start, frame)
-                running = _checksum(header[:8] + content, running, start.big_endian)
-                if running != stored:
+                if frame - start.frame >= TAIL_FRAMES_MAX:
                     break
-            clock_frame = frame if page == clock_page else clock_frame
-            frame += 1
-            if not committed or clock_frame < 0:
+                running = _checksum(_TWO.pack(page, committed) + content, running, start.big_endian)
+                if running != (first, second):
+                    break
+            if page == clock_page:
+                clock = bytes(content)
+            if not committed or not clock:
                 continue
-            number = _clock_number(self._page(descriptor, start, clock_frame), self._history)
-            clock_frame = -1
+            number = _clock_number(clock, self._history)
+            clock = b""
             if number is None:
                 continue
             if number > upto:
                 break  # after the caller's snapshot, and perhaps never committed
             found.append(number)
-            reached = replace(start, frame=frame, checksum=stored)
-        return found, reached
+            reached, reached_checksum = frame + 1, (first, second)
+        return found, replace(start, frame=reached, checksum=reached_checksum)
 
-    @staticmethod
-    def _page(descriptor: int, generation: _Generation, frame: int) -> bytes:
-        offset = generation.offset(frame) + FRAME_HEADER_BYTES
-        return os.pread(descriptor, generation.page_size, offset)
+
+def _frames(
+    descriptor: int, generation: _Generation
+) -> Iterator[tuple[int, tuple[int, int, bytes, int, int], memoryview]]:
+    """The frames of the generation: number, header, page. Read, not mapped: the file may shrink."""
+    size = FRAME_HEADER_BYTES + generation.page_size
+    frame = generation.frame
+    while chunk := os.pread(
+        descriptor, max(CHUNK_BYTES // size, 1) * size, generation.offset(frame)
+    ):
+        view = memoryview(chunk)
+        for offset in range(0, len(chunk) - size + 1, size):
+            header = _FRAME.unpack_from(chunk, offset)
+            if header[2] != generation.salts:
+                return
+            yield frame, header, view[offset + FRAME_HEADER_BYTES : offset + size]
+            frame += 1
+        if len(chunk) < size:
+            return
 
 
 def _generation(header: bytes) -> _Generation | None:

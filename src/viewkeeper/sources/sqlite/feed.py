@@ -246,8 +246,7 @@ class SQLiteFeed(Feed):
         yield from self._changes(waiting, begin)
         for end in batch.ends:
             first = begin
-            inside = sorted({turn.place for turn in waiting if begin < turn.place < end})
-            for place in (*inside, end):
+            for place in (*_places(waiting, begin, end), end):
                 changes = _changes_between(segments, begin, place)
                 if changes:
                     self._advance(batch, place)
@@ -259,7 +258,8 @@ class SQLiteFeed(Feed):
                         changes,
                     )
                 begin = place
-                yield from self._changes(waiting, place)
+                if waiting:
+                    yield from self._changes(waiting, place)
 
     def _changes(self, waiting: list[Turn], place: int) -> Iterator[SchemaChange]:
         while waiting and waiting[0].place <= place:
@@ -282,6 +282,11 @@ class SQLiteFeed(Feed):
         self._at = self._at.moved(seq, batch.marks[seq][0])
 
 
+def _places(turns: Sequence[Turn], begin: int, end: int) -> Sequence[int]:
+    """Where schemas change within a transaction."""
+    return sorted({turn.place for turn in turns if begin < turn.place < end}) if turns else ()
+
+
 def _changes_between(
     segments: Sequence[Segment], begin: int, end: int
 ) -> tuple[RelationChange, ...]:
@@ -290,14 +295,10 @@ def _changes_between(
         low, high = bisect_right(segment.seqs, begin), bisect_right(segment.seqs, end)
         if low == high:
             continue
-        pairs = list(zip(segment.signs[low:high], segment.rows[low:high], strict=True))
-        changes.append(
-            RelationChange(
-                segment.relation,
-                [row for sign, row in pairs if sign < 0],
-                [row for sign, row in pairs if sign > 0],
-            )
-        )
+        signs, rows = segment.signs[low:high], segment.rows[low:high]
+        deleted = [row for sign, row in zip(signs, rows, strict=True) if sign < 0]
+        inserted = [row for sign, row in zip(signs, rows, strict=True) if sign > 0]
+        changes.append(RelationChange(segment.relation, deleted, inserted))
     return tuple(changes)
 
 
