@@ -242,8 +242,8 @@ class LawBroken(AssertionError):
 # -- random settings and contents ------------------------------------------------------------------
 
 
-def setting_of(first: Type, second: Type, third: Type, fourth: Type) -> Setting:
-    """R(k, v, w) meets S(k, l, v) on k, S meets T(l, v) on l.
+def setting_of(first: Type, second: Type, third: Type, fourth: Type, fifth: Type) -> Setting:
+    """R(k, v, w, u) meets S(k, l, v) on k, S meets T(l, v) on l.
 
     Conditions that are true of some rows, false of some and unknown of some; random expressions are
     the business of `test_differential`.
@@ -255,7 +255,7 @@ def setting_of(first: Type, second: Type, third: Type, fourth: Type) -> Setting:
         (Comparison("<=", k, _middle(first)), And((IsNull(k), Comparison("<>", v, _middle(third)))))
     )
     return Setting(
-        r=schema_of(r_k=first, r_v=third, r_w=fourth),
+        r=schema_of(r_k=first, r_v=third, r_w=fourth, r_u=fifth),
         s=schema_of(s_k=met, s_l=second, s_v=third),
         t=schema_of(t_l=second, t_v=fourth),
         r_s=(("r.k", "s.k"),),
@@ -274,17 +274,15 @@ def _middle(type: Type) -> Literal:
     return Literal(special_values(type)[1], type)
 
 
-# Two key columns and two others. The first three settings have every type among them.
+# Two key columns and three others. The first two settings have every type between them.
 _TYPES_OF_SETTINGS = (
-    (DOUBLE, STRING, WIDE, BOOLEAN),
-    (MONEY, TIMESTAMP, BINARY, DATE),
-    (LOCAL_TIMESTAMP, INTEGER, STRING, DOUBLE),
-    (BINARY, BOOLEAN, DOUBLE, TIMESTAMP),
-    (STRING, WIDE, MONEY, LOCAL_TIMESTAMP),
-    (DATE, DOUBLE, INTEGER, STRING),
+    (DOUBLE, STRING, WIDE, BOOLEAN, LOCAL_TIMESTAMP),
+    (MONEY, TIMESTAMP, BINARY, DATE, INTEGER),
+    (LOCAL_TIMESTAMP, INTEGER, STRING, DOUBLE, MONEY),
+    (BINARY, BOOLEAN, DOUBLE, TIMESTAMP, DATE),
+    (STRING, WIDE, MONEY, LOCAL_TIMESTAMP, BINARY),
+    (DATE, DOUBLE, INTEGER, STRING, WIDE),
 )
-
-
 SETTINGS = tuple(setting_of(*types) for types in _TYPES_OF_SETTINGS)
 
 

@@ -187,7 +187,7 @@ def test_spark_answers_random_queries_as_bags_do(spark, known_queries, tables):
     from viewkeeper.spark.relation import SparkRelation
 
     loaded = {name: SparkRelation.from_bag(spark, bag) for name, bag in tables.items()}
-    some = known_queries[::2]
+    some = known_queries[::3]
 
     def numbered(number, relation):
         tag = Output("query", Literal(number, INTEGER))

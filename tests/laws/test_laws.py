@@ -56,7 +56,7 @@ def test_all_laws_hold_on_bags(case):
 
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
-@pytest.mark.parametrize("number", [0, 1, 2])  # together they have every type
+@pytest.mark.parametrize("number", [0, 1])  # together they have every type
 def test_all_laws_hold_on_spark_and_both_sides_are_what_bags_give(spark, number):
     from viewkeeper.spark.arrow import table_of
     from viewkeeper.spark.relation import SparkRelation
@@ -148,6 +148,11 @@ def _null_pairs(left: Bag, right: Bag, on, *, only_mixed_signs):
                 yield row + other_row, count * other_count
 
 
+@pytest.fixture(scope="module")
+def known_cases():
+    return drawn(cases(), 150)
+
+
 DISTRIBUTIVITY = [law for law in LAWS if law.startswith("join distributes over")]
 
 
@@ -160,9 +165,9 @@ DISTRIBUTIVITY = [law for law in LAWS if law.startswith("join distributes over")
         (null_meets_null, ["join keys are equalities"]),
     ],
 )
-def test_a_broken_join_breaks_the_laws(monkeypatch, broken, laws):
+def test_a_broken_join_breaks_the_laws(monkeypatch, known_cases, broken, laws):
+    check_all(known_cases, laws)
     monkeypatch.setattr(Bag, "join", broken)
-    known_cases = drawn(cases(), 150)
     with pytest.raises(LawBroken):
         check_all(known_cases, laws)
 
