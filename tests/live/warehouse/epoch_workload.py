@@ -16,7 +16,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from viewkeeper.algebra.types import DOUBLE, INTEGER, STRING, Row, Schema, decimal_type
-from viewkeeper.warehouse import Changes, Definition, EpochCommit, Extent, Warehouse
+from viewkeeper.warehouse import Changes, Definition, EpochCommit, Extent, Snapshot, Warehouse
 from viewkeeper.warehouse.columns import plain_arrow_schema, stored_arrow_schema
 
 SCHEMAS = {
@@ -141,11 +141,14 @@ def check_state(warehouse: Warehouse, replay: Replay, as_of: int | None = None) 
     snapshot = warehouse.snapshot(as_of)
     if not snapshot.views:
         return 0
-    expected = replay.at(snapshot.txn)
+    check_snapshot(snapshot, replay.at(snapshot.txn))
+    return snapshot.txn
+
+
+def check_snapshot(snapshot: Snapshot, expected: dict[str, Counter[Row]]) -> None:
     for view in SCHEMAS:
         found = counted(snapshot.read_arrow(view, with_count=True))
         assert found == expected[view], f"{view} at {snapshot.txn} is torn or wrong"
-    return snapshot.txn
 
 
 def check_history(warehouse: Warehouse) -> None:

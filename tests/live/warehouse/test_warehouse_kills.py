@@ -12,19 +12,30 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from epoch_publisher import AMORTISATION
-from epoch_workload import Replay, check_history, check_retained, check_state, epoch
+from epoch_workload import (
+    SCHEMAS,
+    Replay,
+    check_history,
+    check_retained,
+    check_snapshot,
+    check_state,
+    epoch,
+)
 
-from viewkeeper.warehouse import Warehouse, consolidate
+from viewkeeper.warehouse import Snapshot, Warehouse, consolidate
+from viewkeeper.warehouse.entries import views_to_json
 from viewkeeper.warehouse.faults import FAILPOINTS, VARIABLE
+from viewkeeper.warehouse.tables import Table
 
 PUBLISHER = Path(__file__).with_name("epoch_publisher.py")
 FAR = 10**9
 # `make kill-warehouse` runs the long version.
-KILLS = int(os.environ.get("VIEWKEEPER_KILLS", "8"))
+KILLS = int(os.environ.get("VIEWKEEPER_KILLS", "6"))
 SEED = int(os.environ.get("VIEWKEEPER_SEED", "5"))
 
 
@@ -125,6 +136,25 @@ def test_a_publisher_that_dies_at_a_named_point_leaves_every_state_right(
     warehouse = Warehouse.create(tmp_path / "w")
     die_at(tmp_path / "w", point)
     goes_on(warehouse)
+
+
+def test_tables_read_at_their_latest_versions_would_have_been_torn(tmp_path: Path) -> None:
+    """What the ledger is for: the same check fails on tables read without it."""
+    warehouse = Warehouse.create(tmp_path / "w")
+    die_at(tmp_path / "w", "after-table:4")  # three tables created, one of three changed
+    entry = warehouse.latest()
+    tables = {view: Table.open(warehouse.storage, f"views/{view}") for view in SCHEMAS}
+    versions = {view: table.version for view, table in tables.items() if table is not None}
+    ahead = [view for view in SCHEMAS if versions[view] != entry.views[view].version]
+    assert ahead == ["marks"]
+    unnamed = {
+        view: replace(state, version=versions[view], base_txn=0)
+        for view, state in entry.views.items()
+    }
+    torn = replace(entry, last_txn=FAR, views_json=views_to_json(unnamed))
+    with pytest.raises(AssertionError, match="torn or wrong"):
+        check_snapshot(Snapshot(warehouse.storage, FAR, (torn,)), Replay().at(0))
+    check_state(warehouse, Replay())
 
 
 def test_a_publisher_that_dies_while_it_recovers_leaves_every_state_right(tmp_path: Path) -> None:
