@@ -32,6 +32,7 @@ from viewkeeper.protocols.messages import (
 )
 from viewkeeper.protocols.mre import MreWrapper
 from viewkeeper.simulator.medwrap_costs import medwrap_costs
+from viewkeeper.simulator.medwrap_journal import MedwrapJournal
 from viewkeeper.simulator.medwrap_run import (
     MedwrapOptions,
     MedwrapScheduler,
@@ -393,6 +394,15 @@ def test_the_table_is_plain_data() -> None:
     row = TABLE[0].as_dict()
     assert row["approach"] == "medwrap"
     assert {type(value) for value in row.values()} <= {int, str}
+
+
+def test_a_transcript_tells_the_run_in_the_papers_words() -> None:
+    journal = MedwrapJournal()
+    simulated_medwrap(MedwrapOptions(), 3, network=Network(fifo=False), journal=journal)
+    kinds = {entry.kind for entry in journal.entries}
+    assert {"commit", "ask", "answer", "report", "query", "result", "install"} <= kinds
+    asked = {entry.text.rstrip("0123456789").split()[0] for entry in journal.entries}
+    assert {"LMQ", "GMQ", "CQ"} <= {word.rstrip("0123456789") for word in asked}
 
 
 # -- refusals ---------------------------------------------------------------------------------------

@@ -26,6 +26,14 @@ class Detection(enum.Enum):
     REFLECTED_SETS = "reflected-sets"
 
 
+class Purpose(enum.Enum):
+    """Why a wrapper asks its source: for a change, for the mediator, or to correct an answer."""
+
+    LOCAL = "LMQ"
+    GLOBAL = "GMQ"
+    COMPENSATING = "CQ"
+
+
 @dataclass(frozen=True)
 class QueryArrived:
     """The mediator asks for products with this source's virtual relations (GMQ)."""

@@ -52,6 +52,7 @@ from viewkeeper.protocols.medwrap_messages import (
     CloseCut,
     Detection,
     Event,
+    Purpose,
     QueryArrived,
     ReportChange,
 )
@@ -85,6 +86,7 @@ class _Asked:
     parts: tuple[Slotted, ...]
     wanted: Reflected
     cut_of: int
+    purpose: Purpose
 
 
 class MedwrapWrapper:
@@ -130,6 +132,10 @@ class MedwrapWrapper:
     def task(self) -> tuple[Transaction, ...] | AskSource | None:
         """What is being handled now."""
         return None if self._task is None else self._task.work
+
+    def purpose(self, question: int) -> Purpose:
+        """What an open question is for."""
+        return self._open[question].purpose
 
     def step(self, event: Event) -> tuple[Action, ...]:
         match event:
@@ -186,7 +192,7 @@ class MedwrapWrapper:
             whole = Part(virtual.term, virtual.aliases)
             assembly = self.mediation.assemblies[virtual.term]
             wanted += [(virtual.term, part) for part in with_changes(assembly, whole, change)]
-        yield from self._collect(wanted, Reflected(self._handled))
+        yield from self._collect(wanted, Reflected(self._handled), Purpose.LOCAL)
 
     def _begin_query(self, query: AskSource) -> Iterator[Action]:
         wanted: list[Slotted] = []
@@ -194,12 +200,16 @@ class MedwrapWrapper:
             virtual = self.mediation.virtual(part.term, self.source)
             given, covers = self.mediation.imported(part.term, part.given, sorted(part.covers))
             wanted.append((slot, Part(part.term, virtual.aliases, given, covers)))
-        yield from self._collect(wanted, Reflected(self._handled))
+        yield from self._collect(wanted, Reflected(self._handled), Purpose.GLOBAL)
 
     # -- collecting and compensating -------------------------------------------------------------------
 
     def _collect(
-        self, wanted: Iterable[Slotted], at: Reflected, cut_of: int | None = None
+        self,
+        wanted: Iterable[Slotted],
+        at: Reflected,
+        purpose: Purpose,
+        cut_of: int | None = None,
     ) -> Iterator[Action]:
         """Have these products added to the task's results, as they are at the state ``at``."""
         asked: list[Slotted] = []
@@ -213,10 +223,10 @@ class MedwrapWrapper:
         self._questions += 1
         question, parts = self._questions, tuple(part for _, part in asked)
         if cut_of is None:
-            self._open[question] = _Asked(tuple(asked), at, question)
+            self._open[question] = _Asked(tuple(asked), at, question, purpose)
             yield AskSource(question, self.source, parts)
         else:
-            self._open[question] = _Asked(tuple(asked), at, cut_of)
+            self._open[question] = _Asked(tuple(asked), at, cut_of, purpose)
             yield AskAtCut(question, self.source, parts, cut_of)
 
     def _answered(self, answer: AnswerArrived) -> Iterator[Action]:
@@ -256,8 +266,8 @@ class MedwrapWrapper:
             if self.snapshots:
                 at_the_cut += compensating
             else:
-                yield from self._collect(compensating, reflects)
-        yield from self._collect(at_the_cut, reflects, asked.cut_of)
+                yield from self._collect(compensating, reflects, Purpose.COMPENSATING)
+        yield from self._collect(at_the_cut, reflects, Purpose.COMPENSATING, asked.cut_of)
 
     def _conflicting(self, wanted: Reflected, reflects: Reflected) -> list[tuple[int, int]]:
         """The transactions by which the two states differ; −1 for those to be taken out."""

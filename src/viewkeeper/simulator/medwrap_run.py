@@ -21,6 +21,7 @@ from viewkeeper.protocols.nested_sweep import NestedSweep
 from viewkeeper.protocols.simplistic import Simplistic
 from viewkeeper.protocols.sweep import Sweep
 from viewkeeper.simulator.generator import Shape, Size, random_scenario
+from viewkeeper.simulator.medwrap_journal import MedwrapJournal
 from viewkeeper.simulator.medwrap_world import Choice, Commit, MedwrapWorld, Reveal
 from viewkeeper.simulator.run import Outcome
 from viewkeeper.simulator.scenario import Network, Scenario
@@ -53,7 +54,9 @@ class MedwrapOptions:
         wrapper = Level.COMPLETE if self.batch_max == 1 else Level.STRONG
         return combined_level(wrapper, (NestedSweep if self.nested else Sweep).level)
 
-    def world(self, scenario: Scenario, network: Network) -> MedwrapWorld:
+    def world(
+        self, scenario: Scenario, network: Network, journal: MedwrapJournal | None = None
+    ) -> MedwrapWorld:
         """A world in which nothing has happened yet."""
         fifo_needed = self.detection is Detection.QUEUE_ORDER
         invariant(
@@ -74,7 +77,7 @@ class MedwrapOptions:
         def mediator(mediation: Mediation, extent: Any) -> MedwrapMediator:
             return MedwrapMediator(mediation, extent, NestedSweep if self.nested else Sweep)
 
-        return MedwrapWorld(scenario, wrapper, mediator, network)
+        return MedwrapWorld(scenario, wrapper, mediator, network, journal)
 
 
 # -- seeds ------------------------------------------------------------------------------------------
@@ -165,18 +168,23 @@ def simulated_medwrap(
     network: Network = Network(),  # noqa: B008  (immutable)
     *,
     search: bool = False,
+    journal: MedwrapJournal | None = None,
 ) -> Outcome:
     """Run one seed to its end and judge it."""
     scenario = medwrap_scenario(seed) if scenario is None else scenario
-    world = run_medwrap(options, seed, scenario, network)
+    world = run_medwrap(options, seed, scenario, network, journal)
     return judged_medwrap(options, seed, world, search=search)
 
 
 def run_medwrap(
-    options: MedwrapOptions, seed: int, scenario: Scenario, network: Network
+    options: MedwrapOptions,
+    seed: int,
+    scenario: Scenario,
+    network: Network,
+    journal: MedwrapJournal | None = None,
 ) -> MedwrapWorld:
     """Let things happen until nothing can; then everything must have come to rest."""
-    world = options.world(scenario, network)
+    world = options.world(scenario, network, journal)
     scheduler = MedwrapScheduler(seed)
     while (choice := scheduler.choose(world)) is not None:
         world.take(choice)

@@ -27,6 +27,7 @@ from viewkeeper.protocols.medwrap_messages import (
     AskAtCut,
     CloseCut,
     Event,
+    Purpose,
     QueryArrived,
     ReportChange,
 )
@@ -41,6 +42,7 @@ from viewkeeper.protocols.messages import (
     SourceSettled,
     TransactionArrived,
 )
+from viewkeeper.simulator.medwrap_journal import MedwrapJournal
 from viewkeeper.simulator.scenario import Network, Scenario
 from viewkeeper.simulator.source import SimulatedSource
 from viewkeeper.timeline import Cut, Transaction
@@ -105,6 +107,7 @@ class MedwrapCounters:
 
     notifications: int = 0
     local_questions: int = 0
+    global_questions: int = 0
     compensating_questions: int = 0
     source_reads: int = 0
     queries: int = 0
@@ -145,8 +148,10 @@ class MedwrapWorld:
         make_wrapper: MakeWrapper = MedwrapWrapper,
         make_mediator: MakeMediator = MedwrapMediator,
         network: Network = Network(),  # noqa: B008  (immutable)
+        journal: MedwrapJournal | None = None,
     ) -> None:
         self.network = network
+        self.journal = journal
         self.scenario = scenario
         self.mediation = Mediation(scenario.definition)
         names = sorted(scenario.scripts)
@@ -215,6 +220,8 @@ class MedwrapWorld:
             source.reveal(transaction.number)
         self.counters.notifications += 1
         self.to_wrapper[source.name].append(TransactionMessage(transaction, source.settled))
+        if self.journal is not None:
+            self.journal.committed(transaction)
 
     def _reveal(self, source: SnapshotSource, number: int) -> None:
         settled = source.settled
@@ -232,6 +239,8 @@ class MedwrapWorld:
             case AskAtCut():
                 answer = source.answer_at(question, self.mediation.assemblies)
         self.to_wrapper[source.name].append(AnswerMessage(answer))
+        if self.journal is not None:
+            self.journal.source_answered(source.name, answer)
 
     # -- wrappers ------------------------------------------------------------------------------------
 
@@ -240,27 +249,39 @@ class MedwrapWorld:
         if isinstance(event, TransactionArrived | AnswerArrived | QueryArrived):
             self.counters.wrapper_messages += 1
         conflicts = wrapper.conflicts
-        asked_before = wrapper.task is not None and isinstance(event, AnswerArrived)
         for action in wrapper.step(event):
-            self._carry_out(name, action, compensating=asked_before and wrapper.task is not None)
+            self._carry_out(name, action)
         self.counters.relational_conflicts += wrapper.conflicts - conflicts
 
-    def _carry_out(self, name: str, action: Action, *, compensating: bool) -> None:
+    def _carry_out(self, name: str, action: Action) -> None:
         match action:
-            case AskSource() | AskAtCut():
-                if compensating:
-                    self.counters.compensating_questions += 1
-                else:
-                    self.counters.local_questions += 1
+            case AskSource(question) | AskAtCut(question):
+                purpose = self.wrappers[name].purpose(question)
+                self._count(purpose)
                 self.to_source[name].append(action)
+                if self.journal is not None:
+                    self.journal.wrapper_asked(name, action, purpose)
             case CloseCut(_, cut_of):
                 del self.sources[name].cuts[cut_of]
             case ReportChange(change, upto):
                 self.counters.reports += 1
                 self._upto[name, change.number] = upto
                 self.to_mediator[name].append(TransactionMessage(change, change.number))
+                if self.journal is not None:
+                    self.journal.reported(name, action)
             case AnswerQuery(answer):
                 self.to_mediator[name].append(AnswerMessage(answer))
+                if self.journal is not None:
+                    self.journal.query_answered(name, action)
+
+    def _count(self, purpose: Purpose) -> None:
+        match purpose:
+            case Purpose.LOCAL:
+                self.counters.local_questions += 1
+            case Purpose.GLOBAL:
+                self.counters.global_questions += 1
+            case Purpose.COMPENSATING:
+                self.counters.compensating_questions += 1
 
     # -- the mediator --------------------------------------------------------------------------------
 
@@ -284,10 +305,14 @@ class MedwrapWorld:
                 case AskSource(_, source):
                     self.counters.queries += 1
                     self.queries[source].append(action)
+                    if self.journal is not None:
+                        self.journal.mediator_asked(action)
                 case InstallChange(change, cut, transactions):
                     self.states.append(self.states[-1] + change)
                     self.claims.append(cut)
                     self.installed.append((change, transactions))
+                    if self.journal is not None:
+                        self.journal.installed(action, self.states[-1])
 
     def _source_conflicts(self, source: str, reflects: Reflected) -> int:
         """How many reports that wait in GQueue, and change something, an answer reflects already."""
