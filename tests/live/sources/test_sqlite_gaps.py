@@ -1,0 +1,369 @@
+"""SQLite alone: whatever goes unrecorded is noticed, by name and in its place."""
+
+import os
+import shutil
+import sqlite3
+
+import pytest
+
+from live.sources.probing import FeedLog, effect_of, read_all
+from live.sources.rig_sqlite import SQLiteDatabase
+from viewkeeper.errors import SourceError
+from viewkeeper.sources.interface import KeyedRead, SchemaChange, SourceTransaction
+
+
+@pytest.fixture
+def database():
+    with SQLiteDatabase() as database:
+        yield database
+
+
+@pytest.fixture
+def writer(database):
+    writer = database.writer()
+    writer.run("CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT, size INTEGER)")
+    yield writer
+    writer.close()
+
+
+@pytest.fixture
+def source(database, writer):
+    with database.open() as source:
+        source.setup(["things"])
+        yield source
+
+
+def put(writer, *numbers):
+    for number in numbers:
+        writer.run("INSERT INTO things (id, name) VALUES (?, 'n')", number)
+
+
+def events(source, start, relations=("things",)):
+    with FeedLog(source, start, relations) as log:
+        log.catch_up()
+    return [item for item in log.items if isinstance(item, SourceTransaction | SchemaChange)]
+
+
+def changes(source, start):
+    return [item for item in events(source, start) if isinstance(item, SchemaChange)]
+
+
+def gap(source, start):
+    with pytest.raises(SourceError) as caught, source.feed(["things"], start) as feed:
+        feed.poll(0.0)
+    assert caught.value.code == "feed-gap"
+    assert not caught.value.retryable
+    return caught.value.detail
+
+
+# What was restored, replaced, or pruned
+
+
+def test_a_file_that_was_replaced_while_the_feed_ran_is_a_gap(database, source, writer):
+    put(writer, 1)
+    start = source.start_position()
+    with source.feed(["things"], start) as feed:
+        assert feed.poll(0.0) == []
+        os.rename(database.path, f"{database.path}.old")
+        with pytest.raises(SourceError) as caught:
+            feed.poll(0.0)
+    assert caught.value.code == "feed-gap"
+
+
+def test_another_database_in_its_place_is_a_gap(database, source, writer):
+    put(writer, 1)
+    start = source.start_position()
+    with SQLiteDatabase() as other:
+        again = other.writer()
+        again.run("CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT, size INTEGER)")
+        with other.open() as another:
+            another.setup(["things"])
+            assert "another history" in gap(another, start)
+        again.close()
+
+
+def test_an_older_state_that_was_restored_is_a_gap(database, source, writer):
+    put(writer, 1, 2)
+    backup = sqlite3.connect(f"{database.path}.backup")
+    writer._connection.backup(backup)
+    put(writer, 3)
+    start = source.start_position()
+    backup.backup(writer._connection)
+    backup.close()
+    assert "restored" in gap(source, start)
+
+
+def test_an_older_state_that_has_grown_past_our_position_is_a_gap_too(database, source, writer):
+    put(writer, 1, 2)
+    backup = sqlite3.connect(f"{database.path}.backup")
+    writer._connection.backup(backup)
+    put(writer, 3)
+    start = source.start_position()
+    backup.backup(writer._connection)
+    backup.close()
+    put(writer, 30, 31, 32)
+    assert "another one" in gap(source, start)
+
+
+def test_a_log_that_was_pruned_past_our_position_is_a_gap(source, writer):
+    put(writer, 1)
+    start = source.start_position()
+    put(writer, 2, 3, 4)
+    writer.run("DELETE FROM _viewkeeper_log_1 WHERE seq IN (2, 3)")
+    assert "2 of the log's rows" in gap(source, start)
+
+
+def test_a_log_without_the_row_at_our_position_is_a_gap(source, writer):
+    put(writer, 1)
+    start = source.start_position()
+    put(writer, 2)
+    writer.run("DELETE FROM _viewkeeper_log_1 WHERE seq = 1")
+    assert "is gone" in gap(source, start)
+
+
+def test_a_database_whose_setup_was_taken_away_is_named(source, writer):
+    start = source.start_position()
+    source.teardown()
+    with pytest.raises(SourceError) as caught:
+        source.feed(["things"], start)
+    assert caught.value.code == "not-set-up"
+    assert "--setup-sql" in caught.value.hint
+
+
+# What the owner did to the table
+
+
+def test_a_lost_trigger_comes_after_the_last_recorded_row_and_must_be_read_anew(source, writer):
+    start = source.start_position()
+    put(writer, 1)
+    writer.run("DROP TRIGGER _viewkeeper_1_insert")
+    put(writer, 2)
+    first, lost = events(source, start)
+    assert isinstance(first, SourceTransaction)
+    assert lost.rewrites
+    assert set(lost.after.refused) == {"id", "name", "size"}
+    source.setup(["things"])
+    put(writer, 3)
+    kinds = [type(item) for item in events(source, lost.position)]
+    assert kinds == [SchemaChange, SourceTransaction]
+    # Who looks only now never meets the moment in between, and must read anew all the same.
+    _, mended, third = events(source, start)
+    assert mended.rewrites
+    assert mended.after.refused == {}
+    assert third.changes[0].inserted == [(3, "n", None)]
+    assert mended.after == source.schemas(["things"])["things"]
+
+
+def test_a_cut_refuses_what_is_not_recorded_any_more(source, writer):
+    writer.run("DROP TRIGGER _viewkeeper_1_delete")
+    with source.cut(["things"]) as cut, pytest.raises(SourceError) as caught:
+        list(cut.read(KeyedRead("things", ("id",))))
+    assert caught.value.code == "broken-query"
+    assert "setup" in caught.value.detail
+
+
+def test_a_table_that_was_dropped_and_made_again_must_be_read_anew(source, writer):
+    put(writer, 1)
+    start = source.start_position()
+    writer.run("DROP TABLE things")
+    writer.run("CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT, size INTEGER)")
+    writer.run("INSERT INTO things VALUES (9, 'unseen', 9)")
+    source.setup(["things"])
+    put(writer, 2)
+    change, row = events(source, start)
+    assert change.rewrites
+    assert row.changes[0].inserted == [(2, "n", None)]
+    with source.cut(["things"]) as cut:
+        assert len(read_all(cut, ["things"])) == 2
+
+
+def test_a_table_rebuilt_in_twelve_steps_with_our_triggers_copied_must_be_read_anew(source, writer):
+    """The procedure of SQLite's own documentation keeps triggers, and changes rows unseen."""
+    put(writer, 1)
+    start = source.start_position()
+    triggers = writer.fetch(
+        "SELECT sql FROM sqlite_schema WHERE tbl_name = 'things' AND type = 'trigger'"
+    )
+    writer.begin()
+    writer.run("CREATE TABLE fresh (id INTEGER PRIMARY KEY, name TEXT, size INTEGER)")
+    writer.run("INSERT INTO fresh SELECT id, 'changed', size FROM things")
+    writer.run("DROP TABLE things")
+    writer.run("ALTER TABLE fresh RENAME TO things")
+    for (sql,) in triggers:
+        writer.run(sql)
+    writer.commit()
+    put(writer, 2)
+    change, row = events(source, start)
+    assert change.rewrites
+    assert change.before == change.after
+    assert row.changes[0].inserted == [(2, "n", None)]
+
+
+def test_the_same_is_noticed_when_it_was_done_while_no_feed_ran(source, writer):
+    put(writer, 1)
+    start = source.start_position()
+    writer.run("CREATE TABLE fresh AS SELECT * FROM things")
+    writer.run("DROP TABLE things")
+    (change,) = changes(source, start)
+    assert change.after is None
+
+
+def test_a_renamed_table_says_its_new_name(source, writer):
+    start = source.start_position()
+    put(writer, 1)
+    writer.run("ALTER TABLE things RENAME TO objects")
+    writer.run("INSERT INTO objects VALUES (2, 'b', 2)")
+    *_, change = events(source, start)
+    assert (change.after, change.renamed_to) == (None, "objects")
+
+
+def test_an_added_column_is_refused_until_setup_is_repeated_and_nothing_is_lost(source, writer):
+    start = source.start_position()
+    put(writer, 1)
+    writer.run("ALTER TABLE things ADD COLUMN extra TEXT")
+    writer.run("INSERT INTO things VALUES (2, 'b', 20, 'unseen')")
+    one, two, added = events(source, start)
+    assert two.changes[0].inserted == [(2, "b", 20)]
+    assert (set(added.after.refused), added.rewrites) == ({"extra"}, False)
+    source.setup(["things"])
+    writer.run("INSERT INTO things VALUES (3, 'c', 30, 'seen')")
+    everything = events(source, start)
+    assert everything[:2] == [one, two]
+    known, three = everything[-2:]
+    assert known.after.schema.names == ("id", "name", "size", "extra")
+    assert not known.rewrites
+    assert three.changes[0].inserted == [(3, "c", 30, "seen")]
+
+
+def test_a_column_dropped_within_a_transaction_cuts_it_in_pieces(source, writer):
+    start = source.start_position()
+    writer.begin()
+    writer.run("INSERT INTO things VALUES (1, 'a', 10)")
+    writer.run("ALTER TABLE things DROP COLUMN name")
+    writer.run("INSERT INTO things VALUES (2, 20)")
+    writer.commit()
+    first, change, second = events(source, start)
+    assert first.identity == second.identity
+    assert first.changes[0].inserted == [(1, "a", 10)]
+    assert second.changes[0].inserted == [(2, 20)]
+    again, rest = events(source, first.position)
+    assert again == change
+    assert (rest.identity, rest.changes) == (second.identity, second.changes)
+    (rest,) = events(source, change.position)
+    assert (rest.identity, rest.changes) == (second.identity, second.changes)
+
+
+def test_ddl_that_was_rolled_back_never_happened(source, writer):
+    start = source.start_position()
+    writer.begin()
+    writer.run("ALTER TABLE things DROP COLUMN size")
+    writer.run("INSERT INTO things VALUES (1, 'a')")
+    writer.abort()
+    put(writer, 2)
+    (only,) = events(source, start)
+    assert only.changes[0].inserted == [(2, "n", None)]
+
+
+def test_renames_and_drops_between_rows_stand_where_they_happened(source, writer):
+    start = source.start_position()
+    writer.run("INSERT INTO things VALUES (1, 'a', 10)")
+    writer.run("ALTER TABLE things RENAME COLUMN name TO title")
+    writer.run("INSERT INTO things VALUES (2, 'b', 20)")
+    writer.run("ALTER TABLE things DROP COLUMN size")
+    writer.run("INSERT INTO things VALUES (3, 'c')")
+    one, renamed, two, dropped, three = events(source, start)
+    assert renamed.renamed_columns == {"name": "title"}
+    assert dropped.after.schema.names == ("id", "title")
+    rows = [t.changes[0].inserted[0] for t in (one, two, three)]
+    assert rows == [(1, "a", 10), (2, "b", 20), (3, "c")]
+
+
+def test_a_unique_index_that_the_triggers_do_not_know_stops_the_relation(source, writer):
+    start = source.start_position()
+    writer.run("CREATE UNIQUE INDEX things_name ON things (name)")
+    writer.run("REPLACE INTO things VALUES (1, 'a', 1)")
+    writer.run("REPLACE INTO things VALUES (2, 'a', 2)")
+    *_, change = events(source, start)
+    assert change.rewrites
+    assert "unique index" in change.after.refused["id"]
+    source.setup(["things"])
+    after = source.start_position()
+    writer.run("REPLACE INTO things VALUES (3, 'a', 3)")
+    (replaced,) = events(source, after)
+    assert replaced.changes[0].deleted == [(2, "a", 2)]
+
+
+def test_other_tables_ddl_is_none_of_our_business(source, writer):
+    start = source.start_position()
+    put(writer, 1)
+    writer.run("CREATE TABLE unrelated (a)")
+    writer.run("CREATE INDEX things_size ON things (size)")
+    put(writer, 2)
+    assert [type(item) for item in events(source, start)] == [SourceTransaction] * 2
+
+
+def test_a_vacuum_may_move_the_table_and_loses_nothing(source, writer):
+    start = source.start_position()
+    put(writer, 1, 2, 3)
+    writer.run("DELETE FROM things WHERE id = 2")
+    writer.run("VACUUM")
+    put(writer, 4)
+    found = [item for item in events(source, start) if isinstance(item, SourceTransaction)]
+    with source.cut(["things"]) as cut:
+        assert effect_of(found) == read_all(cut, ["things"])
+
+
+# Values that do not fit
+
+
+def test_a_poison_row_is_named_after_everything_before_it_was_delivered(source, writer):
+    start = source.start_position()
+    put(writer, 1)
+    writer.run("INSERT INTO things VALUES (2, 'b', 'large')")
+    with source.feed(["things"], start) as feed:
+        (first, *_) = feed.poll(0.0)
+        assert first.changes[0].inserted == [(1, "n", None)]
+        with pytest.raises(SourceError) as caught:
+            feed.poll(0.0)
+    error = caught.value
+    assert (error.code, error.retryable) == ("poison-row", False)
+    for word in ("things", "rowid 2", "size", "'large'"):
+        assert word in str(error)
+    with source.cut(["things"]) as cut, pytest.raises(SourceError) as caught:
+        read_all(cut, ["things"])
+    assert str(caught.value) == str(error)
+
+
+def test_text_that_is_no_utf8_is_a_poison_row(source, writer):
+    start = source.start_position()
+    writer.run("INSERT INTO things VALUES (1, CAST(x'ff' AS TEXT), 1)")
+    with source.feed(["things"], start) as feed, pytest.raises(SourceError) as caught:
+        feed.poll(0.0)
+    assert caught.value.code == "poison-row"
+    with source.cut(["things"]) as cut, pytest.raises(SourceError) as caught:
+        read_all(cut, ["things"])
+    assert caught.value.code == "poison-row"
+
+
+def test_a_file_that_is_no_database_or_not_there_is_a_named_error(database, tmp_path):
+    (tmp_path / "text.db").write_text("no database at all, but long enough to look at" * 10)
+    for name, code in (("text.db", "not-a-database"), ("none.db", "unreachable")):
+        with database.open(url=f"sqlite:///{tmp_path / name}") as source:
+            with pytest.raises(SourceError) as caught:
+                source.schemas()
+            assert caught.value.code == code
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_a_copied_database_has_the_same_history_and_can_be_read_on(
+    database, source, writer, tmp_path
+):
+    """A backup that is restored in the right state is no gap: the row at our position proves it."""
+    put(writer, 1)
+    start = source.start_position()
+    put(writer, 2)
+    writer.run("PRAGMA wal_checkpoint(TRUNCATE)")
+    shutil.copy(database.path, tmp_path / "copy.db")
+    with database.open(url=f"sqlite:///{tmp_path / 'copy.db'}") as copy:
+        (only,) = events(copy, start)
+    assert only.changes[0].inserted == [(2, "n", None)]
