@@ -40,3 +40,5 @@ format: install ## Rewrite the code in the house style
 clean: ## Remove the environment and everything that was built
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+include make/*.mk

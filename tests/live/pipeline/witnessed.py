@@ -1,0 +1,125 @@
+"""Writers whose every transaction is known: one per source, each recording what it did."""
+
+from __future__ import annotations
+
+import random
+import threading
+
+from viewkeeper.algebra import Bag, Schema
+from viewkeeper.algebra.types import INTEGER, STRING
+from viewkeeper.consistency import SourceHistories
+from viewkeeper.timeline import Transaction
+from viewkeeper.views import RelationName
+
+ORDERS = RelationName("shop", "orders")
+CUSTOMERS = RelationName("crm", "customers")
+REGIONS = RelationName("geo", "regions")
+SCHEMAS = {
+    ORDERS: Schema.of(o_id=INTEGER, cust_id=INTEGER, qty=INTEGER),
+    CUSTOMERS: Schema.of(cust_id=INTEGER, name=STRING, region_id=INTEGER),
+    REGIONS: Schema.of(region_id=INTEGER, rname=STRING),
+}
+CREATE = {
+    ORDERS: "CREATE TABLE orders (o_id BIGINT PRIMARY KEY, cust_id BIGINT, qty BIGINT)",
+    CUSTOMERS: "CREATE TABLE customers (cust_id BIGINT PRIMARY KEY, name VARCHAR(50), region_id BIGINT)",
+    REGIONS: "CREATE TABLE regions (region_id INTEGER PRIMARY KEY, rname TEXT)",
+}
+VIEW = """
+SELECT o.o_id, o.qty, c.name, r.rname
+FROM shop.orders o
+JOIN crm.customers c ON o.cust_id = c.cust_id
+JOIN geo.regions r ON c.region_id = r.region_id
+"""
+CUSTOMERS_MAX, REGIONS_MAX = 12, 3
+
+
+class WitnessedWriters:
+    """Three threads; each is the only writer of its source, so the order of its commits is known."""
+
+    def __init__(self, shop, seed: int) -> None:
+        self._shop = shop
+        self._stop = threading.Event()
+        self._seed = seed
+        self.initial: dict[RelationName, Bag] = {}
+        self.scripts: dict[str, list[Transaction]] = {name.source: [] for name in SCHEMAS}
+        self.errors: list[BaseException] = []
+        self._threads: list[threading.Thread] = []
+
+    def fill(self) -> None:
+        for name, statement in CREATE.items():
+            self._shop.run(name.source, statement)
+        rows = ", ".join(f"({n}, {n % CUSTOMERS_MAX}, {n % 5})" for n in range(40))
+        self._shop.run("shop", f"INSERT INTO orders VALUES {rows}")
+        rows = ", ".join(f"({n}, 'c{n}', {n % REGIONS_MAX})" for n in range(CUSTOMERS_MAX))
+        self._shop.run("crm", f"INSERT INTO customers VALUES {rows}")
+        rows = ", ".join(f"({n}, 'r{n}')" for n in range(REGIONS_MAX))
+        self._shop.run("geo", f"INSERT INTO regions VALUES {rows}")
+        for name, schema in SCHEMAS.items():
+            self.initial[name] = Bag.of(
+                schema, self._shop.fetch(name.source, f"SELECT * FROM {name.relation}")
+            )
+
+    def start(self) -> None:
+        self._threads = [
+            threading.Thread(target=self._write, args=(name,), daemon=True) for name in SCHEMAS
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+        if self.errors:
+            raise self.errors[0]
+
+    @property
+    def histories(self) -> SourceHistories:
+        return SourceHistories(self.initial, self.scripts)
+
+    def _write(self, name: RelationName) -> None:
+        try:
+            rng = random.Random(f"{self._seed} {name}")
+            writer = self._shop.databases[name.source].writer()
+            before = self.initial[name]
+            turn = 0
+            while not self._stop.is_set():
+                turn += 1
+                writer.begin()
+                for sql, *parameters in _statements(name, rng, turn):
+                    writer.run(sql, *parameters)
+                writer.commit()
+                rows = writer.fetch(f"SELECT * FROM {name.relation}")
+                after = Bag.of(SCHEMAS[name], [tuple(row) for row in rows])
+                if after != before:
+                    script = self.scripts[name.source]
+                    change = ((name, after - before),)
+                    script.append(Transaction(name.source, len(script) + 1, change))
+                before = after
+                self._stop.wait(rng.expovariate(1 / _PAUSE_SECONDS[name]))
+            writer.close()
+        except BaseException as error:
+            self.errors.append(error)
+
+
+# Dimensions change less often than facts, and every change of one touches many rows of the view.
+_PAUSE_SECONDS = {ORDERS: 0.15, CUSTOMERS: 0.4, REGIONS: 1.0}
+
+
+def _statements(name: RelationName, rng: random.Random, turn: int) -> list[tuple]:
+    if name == ORDERS:
+        insert = "INSERT INTO orders VALUES (?, ?, ?)"
+        fresh = (insert, 1000 + turn, rng.randrange(CUSTOMERS_MAX), turn)
+        if rng.random() < 0.6:
+            return [fresh]
+        return [fresh, ("DELETE FROM orders WHERE o_id = ?", rng.randrange(40))]
+    if name == CUSTOMERS:
+        update = "UPDATE customers SET region_id = ?, name = ? WHERE cust_id = ?"
+        return [(update, rng.randrange(REGIONS_MAX), f"c {turn}", rng.randrange(CUSTOMERS_MAX))]
+    return [
+        (
+            "UPDATE regions SET rname = ? WHERE region_id = ?",
+            f"r {turn}",
+            rng.randrange(REGIONS_MAX),
+        )
+    ]
