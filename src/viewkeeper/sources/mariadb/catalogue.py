@@ -43,6 +43,8 @@ class Table:
     key: tuple[str, ...]
     # (code, reason, fix) of everything that makes a feed or a cut of this table inexact.
     problems: tuple[tuple[str, str, str], ...] = ()
+    # Columns that lead an index: a keyed read that has one of them need not scan.
+    leading: frozenset[str] = frozenset()
 
     @cached_property
     def readable(self) -> tuple[Column, ...]:
@@ -159,7 +161,19 @@ class Catalogue:
             columns=tuple(from_catalogue(row) for row in described),
             key=tuple(row["COLUMN_NAME"] for row in described if row["COLUMN_KEY"] == "PRI"),
             problems=tuple(_problems(relation, text)),
+            leading=self._leading(link, database, name),
         )
+
+    @staticmethod
+    def _leading(link: Link, database: str, name: str) -> frozenset[str]:
+        found = rows(
+            link,
+            "SELECT COLUMN_NAME FROM information_schema.STATISTICS"
+            " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND SEQ_IN_INDEX = 1"
+            " AND INDEX_TYPE = 'BTREE'",
+            (database, name),
+        )
+        return frozenset(column for (column,) in found)
 
 
 def _problems(relation: str, text: str) -> list[tuple[str, str, str]]:

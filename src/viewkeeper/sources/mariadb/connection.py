@@ -25,6 +25,7 @@ STATEMENT_SECONDS = 600
 # After so long without a byte a second connection finds out whether the first one is still alive.
 PATIENCE_SECONDS = 3
 RECEIVE_BYTES = 1 << 18
+_PACKET_BYTES_MAX = 0xFFFFFF
 
 _OPTIONS = frozenset({"ssl", "ssl_ca", "ssl_cert", "ssl_key"})
 _SSL_MODES = frozenset({"preferred", "disabled", "verify"})
@@ -93,6 +94,22 @@ class PatientReader:
         piece = bytes(memoryview(self._buffer)[self._at : end])
         self._at = end
         return piece
+
+    def packet(self) -> bytes:
+        """The next packet's payload; one above 16 MB comes in several. Raises the server's errors."""
+        payload = b""
+        while True:
+            head = self.read(4)
+            if len(head) < 4:
+                raise EOFError("the server closed the connection")
+            size = head[0] | head[1] << 8 | head[2] << 16
+            piece = self.read(size)
+            payload = payload + piece if payload else piece
+            if size < _PACKET_BYTES_MAX:
+                break
+        if payload[:1] == b"\xff":
+            pymysql.err.raise_mysql_exception(payload)
+        return payload
 
     def close(self) -> None:
         self._buffer.clear()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -20,6 +20,8 @@ from viewkeeper.sources.mariadb.columns import Column
 
 # A parameter must fit into max_allowed_packet, whose default is 16 MB.
 CHUNK_BYTES_MAX = 4 << 20
+# Of a key's numbers and brackets; and of one character, escaped.
+_KEY_BYTES, _LONGEST = 64, 6
 _VARCHAR_MAX = 500
 
 
@@ -31,27 +33,30 @@ def distinct_keys(keys: pa.Table) -> list[tuple[Any, ...]]:
 
 
 def chunks(
-    keys: Iterable[tuple[Any, ...]], columns: Sequence[Column]
+    keys: Sequence[tuple[Any, ...]],
 ) -> Iterator[tuple[str, set[tuple[Any, ...]]]]:
     """Parameters of bounded size, each with the keys in it."""
-    parts: list[str] = []
-    members: set[tuple[Any, ...]] = set()
-    size = 0
-    for key in keys:
-        values = [_as_json(value, column) for value, column in zip(key, columns, strict=True)]
-        part = json.dumps(values, ensure_ascii=False)
-        if parts and size + len(part) > CHUNK_BYTES_MAX // 4:  # a character has up to four bytes
-            yield f"[{','.join(parts)}]", members
-            parts, members, size = [], set(), 0
-        parts.append(part)
-        members.add(key)
-        size += len(part)
-    if parts:
-        yield f"[{','.join(parts)}]", members
+    start = size = 0
+    for index, key in enumerate(keys):
+        cost = _KEY_BYTES + sum(_LONGEST * len(v) for v in key if isinstance(v, str | bytes))
+        if index > start and size + cost > CHUNK_BYTES_MAX:
+            yield _chunk(keys[start:index])
+            start, size = index, 0
+        size += cost
+    if keys:
+        yield _chunk(keys[start:])
+
+
+def _chunk(
+    keys: Sequence[tuple[Any, ...]],
+) -> tuple[str, set[tuple[Any, ...]]]:
+    plain = all(isinstance(value, int) for value in keys[0])  # a column's values are of one type
+    listed = keys if plain else [tuple(_as_json(value) for value in key) for key in keys]
+    return json.dumps(listed, ensure_ascii=False, separators=(",", ":"), default=str), set(keys)
 
 
 def keyed_sql(table: Table, columns: Sequence[Column], keys: Sequence[Column]) -> str:
-    """SELECT of ``columns`` for one chunk; the keys lead the join, so that an index can serve them."""
+    """SELECT of ``columns`` for one chunk; the keys lead the join where an index can serve them."""
     unfolded = ", ".join(f"k{i} {_unfolded_type(key)} PATH '$[{i}]'" for i, key in enumerate(keys))
     wanted = ", ".join(f"{_compared(f'k{i}', key)} AS k{i}" for i, key in enumerate(keys))
     condition = " AND ".join(
@@ -59,11 +64,11 @@ def keyed_sql(table: Table, columns: Sequence[Column], keys: Sequence[Column]) -
     )
     listed = ", ".join(f"t.{quoted(column.name)}" for column in columns)
     # DISTINCT goes by the column's own collation: two keys that it equates must not give a row twice.
-    return (
-        f"SELECT STRAIGHT_JOIN {listed} FROM (SELECT DISTINCT {wanted} FROM"
-        f" JSON_TABLE(?, '$[*]' COLUMNS ({unfolded})) AS j) AS w"
-        f" JOIN {table.quoted} AS t ON {condition}"
-    )
+    keyed = f"(SELECT DISTINCT {wanted} FROM JSON_TABLE(?, '$[*]' COLUMNS ({unfolded})) AS j) AS w"
+    rows = f"{table.quoted} AS t"
+    # Without an index the table is scanned once, each row looking itself up among the keys.
+    first, second = (keyed, rows) if table.leading & {key.name for key in keys} else (rows, keyed)
+    return f"SELECT STRAIGHT_JOIN {listed} FROM {first} JOIN {second} ON {condition}"
 
 
 def part_condition(table: Table, part: int, parts: int) -> str:
@@ -73,7 +78,7 @@ def part_condition(table: Table, part: int, parts: int) -> str:
     return f"CRC32(CONCAT_WS(',', {hashed})) % {int(parts)} = {int(part)}"
 
 
-def _as_json(value: Any, column: Column) -> Any:
+def _as_json(value: Any) -> Any:
     match value:
         case bool() | int():
             return int(value)
@@ -92,10 +97,9 @@ def _as_json(value: Any, column: Column) -> Any:
 
 def _unfolded_type(column: Column) -> str:
     match column.kind:
-        case "integer" | "bit":
-            return "DECIMAL(20,0)" if column.size in (8, 64) else "BIGINT"
-        case "year":
-            return "BIGINT"
+        case "integer" | "bit" | "year":
+            # The column's own sign: a comparison of mixed types would not use its index.
+            return "BIGINT UNSIGNED" if column.unsigned or column.kind == "bit" else "BIGINT"
         case "decimal":
             return f"DECIMAL({column.precision},{column.scale})"
         case "float" | "double":

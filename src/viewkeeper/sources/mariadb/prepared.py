@@ -137,8 +137,9 @@ def _batches(link: Link, readers: tuple[Reader, ...], batch_rows: int) -> Iterat
     masks = [(reader, 1 << index + 2) for index, reader in enumerate(readers)]
     start = 1 + (len(readers) + 9) // 8
     batch: list[Row] = []
+    packet = link._rfile.packet
     while True:
-        data = link._read_packet().get_all_data()
+        data = packet()
         if data[0] == 0xFE and len(data) < 9:
             break
         nulls, at = int.from_bytes(data[1:start], "little"), start
