@@ -46,21 +46,38 @@ class Stalled:
     """A commit that is in the log and not yet visible: it waits for a standby that does not exist."""
 
     def __init__(self, database, statement):
-        self._database = database
-        self._admin = database.writer()
-        self._writer = database.writer()
-        self._thread = threading.Thread(target=self._writer.run, args=(statement,))
+        self._statement = statement
+        self._admin, self._writer = database.writer(), database.writer()
+        ((self._pid,),) = self._writer.fetch("SELECT pg_backend_pid()")
 
     def _configure(self, statement):
         self._admin.run(statement)
         self._admin.run("SELECT pg_reload_conf()")
 
+    def _waits(self):
+        sql = "SELECT wait_event = 'SyncRep' FROM pg_stat_activity WHERE pid = ?"
+        return self._admin.fetch(sql, self._pid) == [(True,)]
+
+    def _commits_or_waits(self, statement):
+        """Start a commit; gives its thread if it waits for the standby, None if it went through."""
+        thread = threading.Thread(target=self._writer.run, args=(statement,))
+        thread.start()
+        while thread.is_alive():
+            if self._waits():
+                return thread
+            thread.join(timeout=0.01)
+        return None
+
     def __enter__(self):
         self._configure("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
-        # The setting reaches the writer's session with its next command.
-        while self._writer.fetch("SHOW synchronous_standby_names") != [("nobody",)]:
-            time.sleep(0.01)
-        self._thread.start()
+        # Commits wait from the moment on at which the checkpointer has read the setting.
+        probe = "SELECT pg_logical_emit_message(true, 'probe', '')"
+        while (waiting := self._commits_or_waits(probe)) is None:
+            pass
+        self._admin.run(f"SELECT pg_cancel_backend({self._pid})")
+        waiting.join(timeout=30)
+        self._thread = self._commits_or_waits(self._statement)
+        assert self._thread is not None
         return self
 
     def __exit__(self, *_):

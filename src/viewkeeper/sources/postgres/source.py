@@ -49,6 +49,7 @@ IDLE_LINKS_MAX = 4
 # Creating a slot waits for every transaction that is running.
 SLOT_SECONDS_MAX = 120.0
 PATIENCE = Backoff(patience_seconds=30.0)
+SLOT_PATIENCE = Backoff(first_seconds=0.05, most_seconds=0.5, patience_seconds=3.0)
 
 _PLACE = """
 SELECT pg_current_wal_flush_lsn()::text, pg_postmaster_start_time()::text,
@@ -327,14 +328,19 @@ class PostgresSource(Source):
         tracked = TrackedRelations(
             self.name, list(known.values()), self._look_up_types, self._describe_now
         )
-        return PostgresFeed(
-            self.name,
-            self._feed_url,
-            self.instance,
-            tracked,
-            start,
-            life=started,
-            xid_near=int(xid_near),
+        # A feed of ours that was closed just now may still hold the slot for a moment.
+        return retrying(
+            lambda: PostgresFeed(
+                self.name,
+                self._feed_url,
+                self.instance,
+                tracked,
+                start,
+                life=started,
+                xid_near=int(xid_near),
+            ),
+            SLOT_PATIENCE,
+            randomness=random.Random(),
         )
 
     def _describe_then(self, relations: Sequence[str]) -> dict[str, Described]:
