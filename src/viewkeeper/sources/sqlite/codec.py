@@ -113,7 +113,7 @@ def _misfit(values: Sequence[Any], type: Type, codec: _Codec) -> Misfit:
     return Misfit(0, values[0])
 
 
-def encode_key(value: Any, type: Type) -> Any:
+def encode_key(value: Any) -> Any:
     """A key as a parameter that equals the stored value; only for kinds in `EXACT_KEYS`."""
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
