@@ -161,7 +161,7 @@ class Snapshots:
         return world
 
     def number_of(self, thing: Any) -> int | None:
-        if isinstance(thing, Bag):
+        if isinstance(thing, Bag | frozenset):  # a set is pickled in the order of its hashes
             key: Any = thing
         elif isinstance(thing, Transaction | Assembly | ViewDefinition):
             key = id(thing)
