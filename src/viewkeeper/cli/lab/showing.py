@@ -18,6 +18,7 @@ from viewkeeper.simulator.scenario_file import (
     played,
     shipped_names,
 )
+from viewkeeper.views.level import Level
 
 _STYLES = {
     "head": "bold",
@@ -100,10 +101,10 @@ def _ending(run: Played) -> str:
     outcome = run.outcome
     queries = f"{outcome.messages['queries']} queries for {outcome.transactions} transactions"
     states = f"{outcome.states} states"
-    level = f"{outcome.protocol} reached {outcome.verdict.level}"
-    if outcome.is_good:
-        return f"{level} consistency: {states}, {queries}"
-    return f"{level} consistency, {outcome.expected_level} expected: {states}, {queries}"
+    level = outcome.verdict.level
+    found = f"{level} consistency" if level > Level.NONE else "no level of consistency"
+    expected = "" if outcome.is_good else f", expected {outcome.expected_level}"
+    return f"{outcome.protocol} reached {found}{expected}: {states}, {queries}"
 
 
 def _heading(file: ScenarioFile) -> dict[str, Any]:
