@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from viewkeeper.errors import UsageError
 
@@ -40,15 +41,16 @@ class SourceConfig:
     name: str
     _url: str = field(repr=False)
     _feed_url: str | None = field(default=None, repr=False)
+    folder: Path = Path(".")
 
     @property
     def url(self) -> str:
         """With variables filled in; raises UsageError ``missing-variable``."""
-        return filled(self._url)
+        return _located(filled(self._url), self.folder)
 
     @property
     def feed_url(self) -> str | None:
-        return None if self._feed_url is None else filled(self._feed_url)
+        return None if self._feed_url is None else _located(filled(self._feed_url), self.folder)
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,15 @@ def _source(sources: Mapping[str, Any], name: str, file: Path) -> SourceConfig:
     section = _table(sources, name, "sources.*", file, shown=f"sources.{name}")
     if "url" not in section:
         raise _bad(file, f"[sources.{name}] has no url", hint='url = "postgresql://…"')
-    return SourceConfig(name, section["url"], section.get("feed_url"))
+    return SourceConfig(name, section["url"], section.get("feed_url"), file.parent)
+
+
+def _located(url: str, folder: Path) -> str:
+    """A relative SQLite file lies in the project's folder, wherever the command was started."""
+    scheme = "sqlite:///"
+    if not url.startswith(scheme) or url.startswith(f"{scheme}/"):
+        return url
+    return f"{scheme}{quote(str(folder.absolute()))}/{url.removeprefix(scheme)}"
 
 
 def _table(

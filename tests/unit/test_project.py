@@ -2,6 +2,7 @@ import pytest
 
 from viewkeeper.errors import UsageError
 from viewkeeper.project import read_project
+from viewkeeper.sources.urls import parse_source_url
 
 GOOD = """
 [warehouse]
@@ -92,3 +93,13 @@ def test_a_source_that_is_not_there_is_told_with_those_that_are(tmp_path):
         project(tmp_path, GOOD).source("crm")
     assert caught.value.code == "unknown-source"
     assert "shop, geo" in caught.value.detail
+
+
+def test_a_relative_sqlite_file_lies_in_the_projects_folder(tmp_path):
+    folder = tmp_path / "a folder with 100%"
+    folder.mkdir()
+    config = project(folder, GOOD)
+    found = parse_source_url(config.source("geo").url, "geo").database
+    assert found == str(folder / "geo.db")
+    absolute = project(folder, '[sources.geo]\nurl = "sqlite:////data/geo.db"')
+    assert absolute.source("geo").url == "sqlite:////data/geo.db"
