@@ -74,7 +74,7 @@ class PostgresFeed(Feed):
             payload = read()
             if payload is None:
                 break
-            handlers[payload[0]](payload)
+            handlers.get(payload[0], self._on_unknown)(payload)
         if self._transaction is None:
             self._note_progress(self._stream.sent_lsn)
 
@@ -143,12 +143,20 @@ class PostgresFeed(Feed):
         if change is not None:
             (self._transaction or self._outside()).schema(change)
 
+    def _on_unknown(self, payload: bytes) -> None:
+        raise self._broken(f"it sent a message of the unknown kind {payload[:1]!r}")
+
     def _outside(self) -> _Open:
-        raise SourceError(
+        raise self._broken("it sent a change outside a transaction")
+
+    def _broken(self, detail: str) -> SourceError:
+        return SourceError(
             "feed-broken",
-            f"the feed of {self._source} sent a change outside a transaction",
+            f"the feed of PostgreSQL source {self._source} can't be understood",
             source=self._source,
             retryable=False,
+            detail=detail,
+            hint="please report it, with the server's version",
         )
 
     def _on_insert(self, payload: bytes) -> None:
@@ -200,7 +208,12 @@ class PostgresFeed(Feed):
         message = pgoutput.decode_message(payload)
         if message.prefix != self._instance or not message.transactional:
             return
-        for change in self._relations.noted(json.loads(message.content)):
+        try:
+            note = json.loads(message.content)
+        except ValueError:
+            # Everybody at the server may send messages; one that is not our trigger's tells nothing.
+            note = {"tag": "a message", "unclear": "it is not from our event trigger"}
+        for change in self._relations.noted(note):
             (self._transaction or self._outside()).schema(change)
 
     # -- places and errors ------------------------------------------------------------------------

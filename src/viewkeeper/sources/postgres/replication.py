@@ -23,8 +23,9 @@ from viewkeeper.sources.urls import SourceUrl
 
 # The server answers a request for a keepalive in milliseconds; a link silent for this long is dead.
 SILENCE_SECONDS_MAX = 6.0
-# How often an idle stream asks where the server stands: cuts wait for the answer.
-ASK_EVERY_SECONDS = 0.02
+# How soon an idle stream asks where the server stands. The server tells by itself when it moves on;
+# asking makes up for what it does not tell, less and less often while nothing happens.
+ASK_FIRST_SECONDS, ASK_MOST_SECONDS = 0.02, 1.0
 # The server closes a stream that says nothing for wal_sender_timeout.
 REPORT_EVERY_SECONDS = 5.0
 
@@ -43,6 +44,7 @@ class ReplicationStream:
         self.sent_lsn = 0
         self._confirmed_lsn = 0
         self._heard_at = self._asked_at = self._reported_at = time.monotonic()
+        self._ask_after = ASK_FIRST_SECONDS
         # Identifiers of slot and publication are ours: lower-case letters, digits, underscores.
         command = (
             f"START_REPLICATION SLOT {slot} LOGICAL {start_lsn >> 32:X}/{start_lsn & 0xFFFFFFFF:X} "
@@ -72,6 +74,7 @@ class ReplicationStream:
                 message = bytes(data)
                 kind = message[0]
                 if kind == _DATA:
+                    self._ask_after = ASK_FIRST_SECONDS
                     return message[_HEADER_BYTES:]
                 if kind == _KEEPALIVE:
                     self._on_keepalive(message)
@@ -95,7 +98,9 @@ class ReplicationStream:
     def _on_keepalive(self, message: bytes) -> None:
         sent, _, wants_reply = _KEEPALIVE_MESSAGE.unpack(message)
         # Keepalives stand between the payloads of the stream, so all before this has been read.
-        self.sent_lsn = max(self.sent_lsn, sent)
+        if sent > self.sent_lsn:
+            self.sent_lsn = sent
+            self._ask_after = ASK_FIRST_SECONDS
         if wants_reply:
             self._report(ask=False)
 
@@ -104,12 +109,13 @@ class ReplicationStream:
         now = time.monotonic()
         if now - self._heard_at > SILENCE_SECONDS_MAX:
             raise self._lost(f"no sign of life for {SILENCE_SECONDS_MAX:.0f} seconds")
-        if now - self._asked_at >= ASK_EVERY_SECONDS:
+        if now - self._asked_at >= self._ask_after:
             self._asked_at = now
+            self._ask_after = min(self._ask_after * 2, ASK_MOST_SECONDS)
             self._report(ask=True)
         elif now - self._reported_at >= REPORT_EVERY_SECONDS:
             self._report(ask=False)
-        select.select([self._pq.socket], [], [], min(seconds, ASK_EVERY_SECONDS * 2))
+        select.select([self._pq.socket], [], [], min(seconds, self._ask_after))
 
     def confirm(self, lsn: int) -> None:
         """The server may forget everything up to here. Tell it only what is durable with us."""
