@@ -16,8 +16,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from viewkeeper import __version__
-from viewkeeper.cli import check, lab, status, warehouse
-from viewkeeper.cli import run as running
+from viewkeeper.cli import check, lab, run, status, warehouse
 from viewkeeper.cli.output import (
     FAILED,
     GOOD,
@@ -61,18 +60,19 @@ def root(
     help_if_alone(context)
 
 
-for part in (check, running, status, warehouse, lab):
+for part in (check, run, status, warehouse, lab):
     part.register(app)
 
 
 def main() -> NoReturn:
     """The console script."""
-    sys.exit(run(sys.argv[1:]))
+    sys.exit(execute(sys.argv[1:]))
 
 
-def run(arguments: Sequence[str]) -> int:
+def execute(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; every error is told, none gets out."""
-    as_json, verbose = _flag(arguments, "--json"), _flag(arguments, "--verbose")
+    # Looked for among the words: they must count also when the words can't be parsed.
+    as_json, verbose = "--json" in arguments, "--verbose" in arguments
     try:
         code = _invoked(arguments)
         sys.stdout.flush()
@@ -115,8 +115,3 @@ def _usage_error(error: typer.TyperException) -> UsageError:
     command = context.command_path if context is not None else "viewkeeper"
     message = (told() if told is not None else str(error)).rstrip(".")
     return UsageError("command-line", message, hint=f"see `{command} --help`")
-
-
-def _flag(arguments: Sequence[str], flag: str) -> bool:
-    """Whether a flag is among the words, also when they can't be parsed."""
-    return flag in arguments

@@ -79,6 +79,7 @@ def write_error(error: ViewkeeperError, *, as_json: bool) -> None:
 
 def exit_code_of(error: ViewkeeperError) -> int:
     """2 when the user must act, 3 when nothing could be decided, 1 for all that went wrong."""
+    # By its code: loading the checker for its class would slow every command down.
     if error.code == "too-many-cuts":
         return UNDECIDED
     return USAGE if isinstance(error, UsageError) else FAILED

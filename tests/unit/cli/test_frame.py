@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from viewkeeper import __version__, cli
-from viewkeeper.cli import run
+from viewkeeper import __version__
+from viewkeeper.cli import execute
 from viewkeeper.cli.lab import running
 from viewkeeper.errors import SourceError
 
@@ -17,17 +17,17 @@ HEAVY = ("pyspark", "pyarrow", "pandas", "deltalake", "sqlglot", "viewkeeper.sim
 
 
 def test_alone_it_shows_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([]) == 0
+    assert execute([]) == 0
     assert "lab" in capsys.readouterr().out
 
 
 def test_a_group_of_commands_alone_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["lab"]) == 0
+    assert execute(["lab"]) == 0
     assert "swarm" in capsys.readouterr().out
 
 
 def test_it_tells_its_version(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["--version"]) == 0
+    assert execute(["--version"]) == 0
     assert capsys.readouterr().out == f"viewkeeper {__version__}\n"
 
 
@@ -46,7 +46,7 @@ def test_nothing_heavy_is_loaded_before_a_command_runs() -> None:
 def test_a_wrong_command_line_is_told_with_exit_code_2(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(words) == 2
+    assert execute(words) == 2
     told = capsys.readouterr()
     assert told.out == ""
     assert told.err.startswith("Error: ")
@@ -54,7 +54,7 @@ def test_a_wrong_command_line_is_told_with_exit_code_2(
 
 
 def test_with_json_an_error_is_a_document_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["lab", "run", "--protocol", "swep", "--json"]) == 2
+    assert execute(["lab", "run", "--protocol", "swep", "--json"]) == 2
     told = capsys.readouterr()
     error = json.loads(told.out)["error"]
     assert error["code"] == "unknown-protocol"
@@ -75,7 +75,7 @@ def test_a_source_that_fails_is_told_without_a_traceback(
 ) -> None:
     broken = SourceError("gone", "shop is gone", source="shop", retryable=True, hint="start it")
     monkeypatch.setattr(running, "run", _raising(broken))
-    assert run(["lab", "run", "-p", "sweep"]) == 1
+    assert execute(["lab", "run", "-p", "sweep"]) == 1
     assert capsys.readouterr().err == "Error: shop is gone [gone]\nHint: start it\n"
 
 
@@ -84,11 +84,11 @@ def test_a_traceback_is_shown_with_verbose_wherever_it_stands(
 ) -> None:
     monkeypatch.setattr(running, "run", _raising(ZeroDivisionError("by nought")))
     for words in (["--verbose", "lab", "run", "-p", "sweep"], ["lab", "run", "-p", "sweep"]):
-        assert run(words) == 1
+        assert execute(words) == 1
         err = capsys.readouterr().err
         assert "ZeroDivisionError: by nought" in err
         assert ("Traceback" in err) == ("--verbose" in words)
-    assert run(["lab", "run", "-p", "sweep", "--verbose"]) == 1
+    assert execute(["lab", "run", "-p", "sweep", "--verbose"]) == 1
     assert "Traceback" in capsys.readouterr().err
 
 
@@ -96,7 +96,7 @@ def test_an_interrupt_is_one_line_and_exit_code_130(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(running, "run", _raising(KeyboardInterrupt()))
-    assert run(["lab", "run", "-p", "sweep"]) == 130
+    assert execute(["lab", "run", "-p", "sweep"]) == 130
     assert capsys.readouterr().err == "Interrupted.\n"
 
 
@@ -117,5 +117,5 @@ def test_a_reader_that_goes_away_is_no_error_to_talk_about() -> None:
 def test_there_are_no_colours_where_there_is_no_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert cli.run(["lab", "show", "naive-anomaly"]) == 0
+    assert execute(["lab", "show", "naive-anomaly"]) == 0
     assert "\x1b" not in capsys.readouterr().out

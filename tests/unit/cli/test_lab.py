@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from viewkeeper.cli import run
+from viewkeeper.cli import execute
 from viewkeeper.cli.lab import comparing, swarming
 from viewkeeper.consistency import checker
 from viewkeeper.protocols.messages import Action, AnswerArrived
@@ -39,7 +39,7 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> str:
 
 def told(words: str, capsys: Capture, expected: int = 0) -> Any:
     """The JSON document of a command."""
-    code = run([*shlex.split(words), "--json"])
+    code = execute([*shlex.split(words), "--json"])
     out = capsys.readouterr().out
     assert code == expected, out
     return json.loads(out)
@@ -76,12 +76,12 @@ def test_a_run_below_its_level_fails_and_says_how_to_replay_it(capsys: Capture) 
 
 
 def test_the_last_line_of_a_failure_is_the_command_that_replays_it(capsys: Capture) -> None:
-    assert run(["lab", "run", "-p", "naive", "--seed", "4"]) == 1
+    assert execute(["lab", "run", "-p", "naive", "--seed", "4"]) == 1
     text = capsys.readouterr().out
     assert "none (expected complete)" in text
     last = text.splitlines()[-1]
     assert last.startswith("viewkeeper lab run --protocol naive ")
-    assert run(shlex.split(last)[1:]) == 1
+    assert execute(shlex.split(last)[1:]) == 1
     assert capsys.readouterr().out == text
 
 
@@ -99,7 +99,7 @@ def test_a_network_that_breaks_an_assumption_is_refused_unless_one_insists(
     error = told(f"lab run {words}", capsys, expected=2)["error"]
     assert error["code"] == "assumption-broken"
     assert assumption in error["detail"]
-    assert run(shlex.split(f"lab run {words} --beyond-assumptions --transactions 0")) == 0
+    assert execute(shlex.split(f"lab run {words} --beyond-assumptions --transactions 0")) == 0
 
 
 def test_a_protocol_that_waits_for_ever_is_a_failure_with_a_replay(
@@ -108,8 +108,16 @@ def test_a_protocol_that_waits_for_ever_is_a_failure_with_a_replay(
     document = told(f"lab run -p {forgetful}", capsys, expected=1)
     assert document["error"]["code"] == "invariant-violated"
     assert document["replay"].startswith("viewkeeper lab run --protocol forgetful")
-    assert run(["lab", "run", "-p", forgetful]) == 1
+    assert execute(["lab", "run", "-p", forgetful]) == 1
     assert capsys.readouterr().out.splitlines()[-1] == document["replay"]
+
+
+def test_exploration_of_a_protocol_that_waits_for_ever_is_a_failure_with_a_replay(
+    forgetful: str, capsys: Capture
+) -> None:
+    assert execute(["lab", "explore", "-p", forgetful, "--transactions", "1"]) == 1
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("viewkeeper lab explore --protocol forgetful")
 
 
 def test_a_search_that_would_take_too_long_is_undecided(
@@ -142,7 +150,7 @@ def test_exploration_shows_the_schedule_that_breaks_naive(capsys: Capture) -> No
     assert document["violations"] > 0
     assert document["schedule"][0].startswith("commit ")
     assert document["replay"].startswith("viewkeeper lab explore --protocol naive")
-    assert run(shlex.split(words)) == 1
+    assert execute(shlex.split(words)) == 1
     assert capsys.readouterr().out.splitlines()[-1] == document["replay"]
 
 
@@ -154,7 +162,10 @@ def test_a_swarm_names_the_first_failing_seed(jobs: int, capsys: Capture) -> Non
     assert document["good"] + document["failed"] == 24
     first = document["first_failure"]
     for seed in range(1, first["seed"]):
-        assert run(shlex.split(f"lab run -p naive --seed {seed} --transactions 6 --shape any")) == 0
+        assert (
+            execute(shlex.split(f"lab run -p naive --seed {seed} --transactions 6 --shape any"))
+            == 0
+        )
     capsys.readouterr()
     assert (
         told(shlex.join(shlex.split(first["replay"])[1:]), capsys, expected=1)["seed"]
@@ -163,7 +174,7 @@ def test_a_swarm_names_the_first_failing_seed(jobs: int, capsys: Capture) -> Non
 
 
 def test_a_swarm_without_failure_exits_with_0(capsys: Capture) -> None:
-    assert run(shlex.split("lab swarm -p sweep --seeds 3..8 --inversions --no-fifo")) == 0
+    assert execute(shlex.split("lab swarm -p sweep --seeds 3..8 --inversions --no-fifo")) == 0
     assert "6 of 6 seeds of sweep: 6 complete" in capsys.readouterr().out
 
 
@@ -220,19 +231,19 @@ def test_all_protocols_are_listed_with_what_they_assume(capsys: Capture) -> None
     listed = {entry["name"]: entry for entry in told("lab protocols", capsys)}
     assert list(listed) == list(PROTOCOLS)
     assert listed["eca"]["assumes"]["one_source"] is True
-    assert run(["lab", "protocols"]) == 0
+    assert execute(["lab", "protocols"]) == 0
     assert all(name in capsys.readouterr().out for name in ["parallel-sweep"])
 
 
 def test_show_alone_lists_the_scenarios(capsys: Capture) -> None:
     assert "sweep-figure-5" in {entry["scenario"] for entry in told("lab show", capsys)}
-    assert run(["lab", "show"]) == 0
+    assert execute(["lab", "show"]) == 0
     assert "naive-anomaly" in capsys.readouterr().out
 
 
 def test_show_draws_the_chart_and_the_file(tmp_path: Path, capsys: Capture) -> None:
     chart = tmp_path / "chart.svg"
-    assert run(["lab", "show", "sweep-figure-5-concurrent", "--svg", str(chart)]) == 0
+    assert execute(["lab", "show", "sweep-figure-5-concurrent", "--svg", str(chart)]) == 0
     out = capsys.readouterr().out
     assert "◀─?1" in out
     assert "V is {(5, 6)[2], (7, 8)[2]}" in out
@@ -268,5 +279,5 @@ def test_compare_tells_draws_and_counts(
     sweep = [cost for cost in document["alone"] if cost["protocol"] == "sweep"]
     assert [cost["queries_per_update"] for cost in sweep] == [1.0, 2.0, 3.0, 4.0, 5.0]
     assert xml.parse(plot).getroot().tag.endswith("svg")
-    assert run(["lab", "compare"]) == 0
+    assert execute(["lab", "compare"]) == 0
     assert "Queries per update" in capsys.readouterr().out

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from viewkeeper.cli import run
+from viewkeeper.cli import execute
 from viewkeeper.simulator.scenario_file import played, read_scenario
 
 PAGE = (Path(__file__).parents[3] / "docs" / "lab.md").read_text(encoding="utf-8")
@@ -23,7 +23,7 @@ def test_the_page_shows_commands() -> None:
 def test_a_command_prints_what_the_page_shows(
     words: str, expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run(shlex.split(words))
+    execute(shlex.split(words))
     printed = capsys.readouterr().out
     assert [line.rstrip() for line in printed.splitlines()] == expected.splitlines()
 

@@ -7,8 +7,10 @@ from typing import Any
 
 import typer
 
+from viewkeeper.cli.lab.running import tell_contradiction
 from viewkeeper.cli.lab.trial import Trial
 from viewkeeper.cli.output import FAILED, console, write_json, write_line
+from viewkeeper.errors import InvariantViolated
 from viewkeeper.simulator.exploration import Exploration, explore
 from viewkeeper.simulator.generator import random_scenario
 from viewkeeper.simulator.schedule import step_text
@@ -24,7 +26,11 @@ def explore_all(trial: Trial, seed: int, *, as_json: bool) -> None:
         def progress(worlds: int) -> None:
             status.update(f"exploring … {worlds:,} worlds")
 
-        found = explore(trial.protocol, scenario, trial.network, progress)
+        try:
+            found = explore(trial.protocol, scenario, trial.network, progress)
+        except InvariantViolated as error:
+            tell_contradiction(trial, seed, error, verb="explore", as_json=as_json)
+            raise typer.Exit(FAILED) from None
     if as_json:
         write_json(_document(trial, seed, found))
     else:

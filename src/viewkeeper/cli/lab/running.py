@@ -20,7 +20,9 @@ def run(trial: Trial, seed: int, *, transcript: bool, as_json: bool) -> None:
     try:
         outcome = trial.outcome(seed, journal)
     except InvariantViolated as error:
-        _tell_contradiction(trial, seed, error, journal, as_json=as_json)
+        if not as_json:
+            _write_transcript(journal)
+        tell_contradiction(trial, seed, error, verb="run", as_json=as_json)
         raise typer.Exit(FAILED) from None
     if as_json:
         document = _document(trial, outcome)
@@ -78,16 +80,15 @@ def _tell_failure(outcome: Outcome) -> None:
     write_line("Replay:")
 
 
-def _tell_contradiction(
-    trial: Trial, seed: int, error: InvariantViolated, journal: Journal | None, *, as_json: bool
+def tell_contradiction(
+    trial: Trial, seed: int, error: InvariantViolated, *, verb: str, as_json: bool
 ) -> None:
     """A run without a verdict: the protocol broke an invariant of its own, or waits for ever."""
-    replay = trial.command(seed)
+    replay = trial.command(seed, verb)
     if as_json:
         named = {"protocol": trial.protocol.name, "seed": seed}
         write_json(named | trial.as_dict() | {"error": error.as_dict(), "replay": replay})
         return
-    _write_transcript(journal)
     write_line(f"{trial.protocol.name}, seed {seed}: {error.message}", "bold red")
     if error.detail:
         write_line(f"Detail: {error.detail}")
