@@ -1,5 +1,7 @@
 """Schema changes that only PostgreSQL has: rewrites, partitions, renamed tables, no event trigger."""
 
+from decimal import Decimal
+
 import psycopg
 import pytest
 
@@ -106,6 +108,29 @@ def test_without_an_event_trigger_a_change_shows_with_the_next_row(source, write
     assert inserted(second) == [(2, "b", "y")]
     findings = {f.code: f.severity for f in source.preflight(["things"])}
     assert findings["event-trigger"] == "warning"
+
+
+def test_types_of_the_users_own_are_alike_on_both_paths(database, writer):
+    """Also when the feed starts before a change of the table, and a type is new since."""
+    writer.run("CREATE TYPE mood AS ENUM ('so so', 'fine')")
+    writer.run("CREATE DOMAIN price AS NUMERIC(8, 2) CHECK (VALUE >= 0)")
+    writer.run("CREATE DOMAIN list_price AS price")
+    writer.run("CREATE TABLE own (id BIGINT PRIMARY KEY, m mood, p list_price, ms mood[])")
+    with database.open() as source:
+        source.setup(["own"])
+        start = source.start_position()
+        writer.run("INSERT INTO own VALUES (1, 'so so', 1.5, '{fine,NULL}')")
+        writer.run("ALTER TYPE mood ADD VALUE 'great'")
+        writer.run("ALTER TABLE own ADD COLUMN q price")
+        writer.run("INSERT INTO own VALUES (2, 'great', 2, '{\"so so\"}', 3)")
+        first, change, second = followed(source, start, ["own"])
+        with source.cut(["own"]) as cut:
+            rows = sorted(row for _, row in read_all(cut, ["own"]))
+        source.teardown()
+    assert inserted(first) == [(1, "so so", Decimal("1.50"), "{fine,NULL}")]
+    assert inserted(second) == [rows[1]]
+    assert rows[0] == (1, "so so", Decimal("1.50"), "{fine,NULL}", None)
+    assert not change.rewrites
 
 
 @pytest.fixture

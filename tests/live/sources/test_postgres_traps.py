@@ -271,6 +271,32 @@ def test_two_roles_with_the_least_rights_are_enough(rig, database, writer):
         writer.run("DROP ROLE viewkeeper_reader, viewkeeper_feeder")
 
 
+def test_an_owner_without_superuser_can_set_up_all_but_the_event_trigger(rig, database):
+    admin = database.writer()
+    admin.run("CREATE ROLE viewkeeper_owner LOGIN REPLICATION")
+    admin.run(f"GRANT CREATE ON DATABASE {database.name} TO viewkeeper_owner")
+    admin.run("GRANT CREATE ON SCHEMA public TO viewkeeper_owner")
+    url = rig.server.url(database.name, user="viewkeeper_owner")
+    try:
+        with psycopg.connect(url, autocommit=True) as owner:
+            owner.execute("CREATE TABLE things (id BIGINT PRIMARY KEY, name TEXT)")
+            with open_source("src", url, allow_setup=True) as source:
+                source.setup(RELATIONS)
+                findings = {f.code: f.severity for f in source.preflight(RELATIONS)}
+                assert "refused" not in findings.values()
+                assert findings["event-trigger"] == "warning"
+                start = source.start_position()
+                owner.execute("INSERT INTO things VALUES (1, 'one')")
+                with FeedLog(source, start, RELATIONS) as log:
+                    log.catch_up()
+                assert effect_of(log.transactions) == {("things", (1, "one")): 1}
+                source.teardown()
+    finally:
+        admin.run("DROP OWNED BY viewkeeper_owner CASCADE")
+        admin.run("DROP ROLE viewkeeper_owner")
+        admin.close()
+
+
 def test_teardown_gives_every_table_its_former_identity_back(database):
     writer = database.writer()
     writer.run("CREATE TABLE things (id BIGINT PRIMARY KEY, code TEXT NOT NULL)")
