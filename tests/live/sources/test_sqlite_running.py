@@ -330,6 +330,20 @@ def test_the_owner_runs_the_script_as_it_was_printed(database, writer):
         assert weights(followed(source, start)) == [[1]]
 
 
+def test_a_script_that_was_kept_fails_and_changes_nothing(database, writer):
+    with database.open(allow_setup=False) as source:
+        script = source.setup_sql(RELATIONS)
+        for attempt in range(2):
+            owner = sqlite3.connect(database.path)
+            if attempt:
+                with pytest.raises(sqlite3.IntegrityError):
+                    owner.executescript(script)
+            else:
+                owner.executescript(script)
+            owner.close()
+            assert codes(source) == set()
+
+
 def test_the_script_does_not_let_us_prune_unless_its_owner_says_so(database, writer):
     with database.open(allow_setup=False) as source:
         writer._connection.executescript(source.setup_sql(["marks"]))

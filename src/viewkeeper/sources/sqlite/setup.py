@@ -1,7 +1,8 @@
 """What the owner of a database runs so that its changes are recorded, and how to take it away.
 
-The script is plain SQL in one transaction, so that no write falls between two triggers. It may be
-run again at any time; each run of a printed script makes a new layout for the tables it names.
+The script is plain SQL in one transaction, so that no write falls between two triggers. Each printed
+script makes a new layout for the tables it names. Layouts are numbered, so that a script that was
+printed before another one was run fails at its first statement, and changes nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from viewkeeper.sources.sqlite.triggers import capture_triggers, log_tables
 
 HEADER = """\
 -- Viewkeeper: record the changes of {tables}.
--- Run it as the owner of the database, for example: sqlite3 FILE < this-script
+-- Run it as the owner of the database: sqlite3 -bail FILE < this-script
+-- It was made for the database as it is now: later, print it again rather than keep it.
 -- It makes tables and triggers whose names begin with {prefix}, and touches nothing else.
 """
 MAY_PRUNE_NOTE = """\
