@@ -60,6 +60,7 @@ def test_run_killed_at_random_moments_stays_complete_and_exactly_once(shop, runn
         states = [(state,) for state in view_states(warehouse, "sales", view.schema, 0)]
         verdict = check([view], writers.histories, states)
         assert verdict.level is Level.COMPLETE, verdict.violation
+    writers.close()
     print(f"{KILLS} kills at {killed_at}, {transactions} transactions, complete")  # noqa: T201
 
 

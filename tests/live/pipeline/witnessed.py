@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 
+from live.sources.rig import Writer
 from viewkeeper.algebra import Bag, Schema
 from viewkeeper.algebra.types import INTEGER, STRING
 from viewkeeper.consistency import SourceHistories
@@ -44,6 +45,7 @@ class WitnessedWriters:
         self.scripts: dict[str, list[Transaction]] = {name.source: [] for name in SCHEMAS}
         self.errors: list[BaseException] = []
         self._threads: list[threading.Thread] = []
+        self._writers: list[Writer] = []
 
     def fill(self) -> None:
         for name, statement in CREATE.items():
@@ -73,6 +75,12 @@ class WitnessedWriters:
         if self.errors:
             raise self.errors[0]
 
+    def close(self) -> None:
+        """After the last look at the sources: SQLite forgets where one transaction ended and the
+        next began when its last connection goes and nobody has read its log."""
+        for writer in self._writers:
+            writer.close()
+
     @property
     def histories(self) -> SourceHistories:
         return SourceHistories(self.initial, self.scripts)
@@ -81,6 +89,7 @@ class WitnessedWriters:
         try:
             rng = random.Random(f"{self._seed} {name}")
             writer = self._shop.databases[name.source].writer()
+            self._writers.append(writer)
             before = self.initial[name]
             turn = 0
             while not self._stop.is_set():
@@ -97,7 +106,6 @@ class WitnessedWriters:
                     script.append(Transaction(name.source, len(script) + 1, change))
                 before = after
                 self._stop.wait(rng.expovariate(1 / _PAUSE_SECONDS[name]))
-            writer.close()
         except BaseException as error:
             self.errors.append(error)
 
