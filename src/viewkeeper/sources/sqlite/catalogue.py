@@ -100,7 +100,7 @@ class Catalogue:
         return [layout for layout in self.layouts if layout.relation == relation]
 
 
-def read_catalogue(connection: sqlite3.Connection, source: str) -> Catalogue:
+def read_catalogue(connection: sqlite3.Connection) -> Catalogue:
     """Read inside the caller's transaction."""
     ready = is_set_up(connection)
     layouts = read_layouts(connection) if ready else []

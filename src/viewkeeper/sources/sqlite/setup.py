@@ -66,7 +66,7 @@ def capture_statements(
     """Give each table a fresh layout; with ``only_needed``, those alone whose layout is not whole."""
     ready = is_set_up(connection)
     layouts = read_layouts(connection) if ready else []
-    catalogue = read_catalogue(connection, "") if ready else None
+    catalogue = read_catalogue(connection) if ready else None
     number = max((layout.number for layout in layouts), default=0)
     statements: list[str] = []
     for relation in relations:

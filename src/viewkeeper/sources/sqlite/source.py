@@ -127,7 +127,7 @@ class SQLiteSource(Source):
         key = (self._file, version)
         found = self._catalogues.get(key)
         if found is None:
-            found = read_catalogue(connection, self.name)
+            found = read_catalogue(connection)
             if len(self._catalogues) >= CATALOGUES_MAX:
                 self._catalogues = {}
             self._catalogues[key] = found

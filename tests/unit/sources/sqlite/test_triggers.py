@@ -267,7 +267,7 @@ def test_a_renamed_column_can_be_dropped_once_setup_was_repeated():
     install(db)
     db.execute("ALTER TABLE t RENAME COLUMN c TO d")
     assert "_viewkeeper_1_" in outcome(db, "ALTER TABLE t DROP COLUMN d")
-    assert not read_catalogue(db, "").captures["t"].is_complete
+    assert not read_catalogue(db).captures["t"].is_complete
     install(db)
     assert outcome(db, "ALTER TABLE t DROP COLUMN d") == "done"
 
