@@ -42,8 +42,9 @@ from viewkeeper.simulator.medwrap_run import (
     simplistic_changes,
     simulated_medwrap,
 )
-from viewkeeper.simulator.medwrap_world import MedwrapWorld, SnapshotSource
+from viewkeeper.simulator.medwrap_world import MedwrapWorld
 from viewkeeper.simulator.scenario import Network, Scenario
+from viewkeeper.simulator.snapshot_source import SnapshotSource
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.definition import Occurrence, RelationName, Term, ViewDefinition
 from viewkeeper.views.level import Level
@@ -356,6 +357,7 @@ def test_medwrap_reads_each_source_once_and_once_more_for_each_conflict() -> Non
     for row in rows_of("medwrap"):
         if row.relations > row.sources:
             assert row.counted.source_reads == row.sources * (1 + row.conflicts)
+            assert row.counted.wrapper_delays == row.sources * (2 + row.conflicts)
         else:  # one relation each: nothing to ask the updated source, and no conflict inside any
             assert row.counted.source_reads == row.sources - 1
     # The paper's N + 2X counts the conflicts of two sources: the updated one and one that is asked.

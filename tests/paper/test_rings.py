@@ -15,21 +15,19 @@ from viewkeeper.algebra.types import INTEGER
 from viewkeeper.consistency import check
 from viewkeeper.errors import InvariantViolated, UsageError
 from viewkeeper.protocols.messages import InstallChange
-from viewkeeper.protocols.quiescent_ring import QuiescentRing, QuiescentWarehouse
+from viewkeeper.protocols.quiescent_ring import QuiescentRing, QuiescentWarehouse, Refresh
 from viewkeeper.protocols.ring import Ring, RingNode, RingWarehouse
-from viewkeeper.protocols.ring_terms import RingTerms, TermsNode, TermsWarehouse
-from viewkeeper.protocols.tokens import (
+from viewkeeper.protocols.ring_messages import (
     Action,
     Event,
-    Increment,
     IncrementArrived,
-    LocalData,
     PassToken,
     RingSystem,
-    Token,
     TokenArrived,
     TokenRequested,
 )
+from viewkeeper.protocols.ring_terms import RingTerms, TermsNode, TermsWarehouse
+from viewkeeper.protocols.tokens import Increment, LocalData, Token
 from viewkeeper.simulator.generator import Shape, Size
 from viewkeeper.simulator.ring_costs import chain_scenario, ring_costs, ring_latencies, tick
 from viewkeeper.simulator.ring_exploration import explored
@@ -430,6 +428,12 @@ def test_a_ring_for_one_term_refuses_a_view_of_several(protocol: Any) -> None:
     with pytest.raises(UsageError, match="3 terms") as refusal:
         protocol.system(scenario.definition, scenario.extent, scenario.initial)
     assert "ring-terms" in refusal.value.hint
+
+
+def test_one_update_at_a_time_is_refused_where_the_warehouse_drives_the_refresh() -> None:
+    options = RingOptions("quiescent-ring", one_at_a_time=True, refresh=Refresh.PERIODIC)
+    with pytest.raises(UsageError, match="can't show every update"):
+        RingWorld(scenario_with(1, 1), options.system)
 
 
 def test_a_view_that_removes_duplicates_is_refused() -> None:

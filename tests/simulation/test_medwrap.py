@@ -17,7 +17,7 @@ from viewkeeper.simulator.medwrap_run import MedwrapOptions, medwrap_scenario, s
 from viewkeeper.simulator.run import simulated
 from viewkeeper.simulator.scenario import Network
 
-SEEDS = int(os.environ.get("VIEWKEEPER_MEDWRAP_SEEDS", "32"))
+SEEDS = int(os.environ.get("VIEWKEEPER_MEDWRAP_SEEDS", "64"))
 CHUNKS = 4
 
 FIFO, LOOSE = Network(), Network(fifo=False)

@@ -16,7 +16,7 @@ from viewkeeper.simulator.ring_run import RingOptions, ring_scenario, simulated_
 from viewkeeper.simulator.ring_world import Demands, RingWorld
 from viewkeeper.views.level import Level
 
-SEEDS = int(os.environ.get("VIEWKEEPER_RING_SEEDS", "48"))
+SEEDS = int(os.environ.get("VIEWKEEPER_RING_SEEDS", "96"))
 CHUNKS = 4
 
 KINDS = {

@@ -41,14 +41,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from viewkeeper.errors import invariant
+from viewkeeper.errors import UsageError, invariant
 from viewkeeper.protocols.messages import InstallChange
-from viewkeeper.protocols.tokens import (
+from viewkeeper.protocols.ring_messages import (
     WAREHOUSE,
     Action,
     AnswerQuery,
     Event,
-    LocalData,
     Machine,
     PassToken,
     QueryArrived,
@@ -56,10 +55,13 @@ from viewkeeper.protocols.tokens import (
     RequestToken,
     RingProtocol,
     RingSystem,
-    Token,
     TokenArrived,
     TokenRequested,
     TransactionCommitted,
+)
+from viewkeeper.protocols.tokens import (
+    LocalData,
+    Token,
     require_linear,
     sources_of,
     view_change,
@@ -102,10 +104,17 @@ class QuiescentRing(RingProtocol):
         """
         require_linear(QuiescentRing.name, definition, one_term=True)
         driven = refresh is Refresh.ON_UPDATE
+        if one_at_a_time and not driven:
+            raise UsageError(
+                "protocol-not-applicable",
+                f"{QuiescentRing.name} can't show every update when the warehouse drives the refresh",
+                detail=f"refresh {refresh.value} gathers what was committed since the last one",
+                hint=f"refresh on {Refresh.ON_UPDATE.value}, or let updates be gathered",
+            )
         nodes = {
             source: QuiescentNode(
                 LocalData(definition, source, contents),
-                one_at_a_time=one_at_a_time and driven,
+                one_at_a_time=one_at_a_time,
                 updates_per_request=updates_per_request if driven else None,
             )
             for source in sources_of(definition.terms[0])

@@ -30,20 +30,22 @@ from typing import Any
 
 from viewkeeper.errors import invariant
 from viewkeeper.protocols.messages import InstallChange
-from viewkeeper.protocols.tokens import (
+from viewkeeper.protocols.ring_messages import (
     Action,
     Event,
-    Increment,
     IncrementArrived,
-    LocalData,
     Machine,
     PassToken,
     RingProtocol,
     RingSystem,
     SendIncrement,
-    Token,
     TokenArrived,
     TransactionCommitted,
+)
+from viewkeeper.protocols.tokens import (
+    Increment,
+    LocalData,
+    Token,
     require_linear,
     sources_of,
     view_change,

@@ -34,21 +34,23 @@ from typing import Any
 from viewkeeper.algebra.expressions import FALSE
 from viewkeeper.errors import invariant
 from viewkeeper.protocols.messages import InstallChange
-from viewkeeper.protocols.tokens import (
+from viewkeeper.protocols.ring_messages import (
     Action,
-    Entry,
     Event,
-    Increment,
     IncrementArrived,
-    LocalData,
     Machine,
     PassToken,
     RingProtocol,
     RingSystem,
     SendIncrement,
-    Token,
     TokenArrived,
     TransactionCommitted,
+)
+from viewkeeper.protocols.tokens import (
+    Entry,
+    Increment,
+    LocalData,
+    Token,
     require_linear,
     sources_of,
     view_change,

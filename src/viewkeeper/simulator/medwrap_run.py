@@ -83,7 +83,7 @@ class MedwrapOptions:
 # -- seeds ------------------------------------------------------------------------------------------
 
 
-def medwrap_scenario(seed: int, transactions: int = 8, shape: Shape = Shape.ANY) -> Scenario:
+def medwrap_scenario(seed: int, transactions: int = 4, shape: Shape = Shape.ANY) -> Scenario:
     """Three sources with one to three relations each, and a view over all of them."""
     rng = random.Random(f"homes {seed}")
     homes = [

@@ -44,7 +44,7 @@ from viewkeeper.protocols.messages import (
 )
 from viewkeeper.simulator.medwrap_journal import MedwrapJournal
 from viewkeeper.simulator.scenario import Network, Scenario
-from viewkeeper.simulator.source import SimulatedSource
+from viewkeeper.simulator.snapshot_source import SnapshotSource
 from viewkeeper.timeline import Cut, Transaction
 
 MakeWrapper = Callable[[Mediation, str], MedwrapWrapper]
@@ -119,24 +119,6 @@ class MedwrapCounters:
 
     def as_dict(self) -> dict[str, int]:
         return dict(vars(self))
-
-
-class SnapshotSource(SimulatedSource):
-    """A source that can answer again at the cut of an earlier answer, until that is closed."""
-
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
-        self.cuts: dict[int, tuple[dict[Any, Any], Reflected]] = {}
-
-    def keep(self, question: int) -> None:
-        self.cuts[question] = (dict(self._contents), self.reflected)
-
-    def answer_at(self, question: AskAtCut, assemblies: Any) -> AnswerArrived:
-        contents, reflects = self.cuts[question.cut_of]
-        now, self._contents = self._contents, contents
-        answers = tuple(self._evaluated(p, assemblies[p.term]) for p in question.parts)
-        self._contents = now
-        return AnswerArrived(question.question, answers, reflects)
 
 
 class MedwrapWorld:

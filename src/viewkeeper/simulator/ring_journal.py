@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from viewkeeper.protocols.tokens import (
+from viewkeeper.protocols.ring_messages import (
     WAREHOUSE,
     Event,
     IncrementArrived,
-    Token,
     TokenArrived,
     TokenRequested,
 )
+from viewkeeper.protocols.tokens import Token
 from viewkeeper.simulator.journal import WAREHOUSE as WAREHOUSE_NAME
 from viewkeeper.simulator.journal import Entry, Journal, rows_text
 

@@ -12,8 +12,8 @@ from viewkeeper.consistency.histories import ViewStates
 from viewkeeper.errors import invariant
 from viewkeeper.protocols.quiescent_ring import QuiescentRing, Refresh
 from viewkeeper.protocols.ring import Ring
+from viewkeeper.protocols.ring_messages import RingProtocol, RingSystem
 from viewkeeper.protocols.ring_terms import RingTerms
-from viewkeeper.protocols.tokens import RingProtocol, RingSystem
 from viewkeeper.simulator.generator import Size, random_scenario
 from viewkeeper.simulator.ring_journal import RingJournal
 from viewkeeper.simulator.ring_world import (

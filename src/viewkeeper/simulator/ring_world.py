@@ -14,7 +14,7 @@ from typing import Any
 
 from viewkeeper.errors import invariant
 from viewkeeper.protocols.messages import InstallChange
-from viewkeeper.protocols.tokens import (
+from viewkeeper.protocols.ring_messages import (
     WAREHOUSE,
     Action,
     AnswerQuery,
@@ -27,12 +27,11 @@ from viewkeeper.protocols.tokens import (
     RequestToken,
     RingSystem,
     SendIncrement,
-    Token,
     TokenArrived,
     TokenRequested,
     TransactionCommitted,
-    sources_of,
 )
+from viewkeeper.protocols.tokens import Token, sources_of
 from viewkeeper.simulator.ring_invariants import RingInvariants
 from viewkeeper.simulator.ring_journal import Envelope, RingJournal
 from viewkeeper.simulator.scenario import Scenario
