@@ -38,7 +38,7 @@ ARROW_ROWS_MAX = 1_000_000
 class Amortisation:
     """When consolidating pays. Folding costs base + log; it is done once per ratio · base changes."""
 
-    fold_ratio: float = 0.5
+    fold_ratio: float = 0.25
     fold_rows_min: int = 10_000
     merge_files: int = 16
 

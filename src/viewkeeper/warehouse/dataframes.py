@@ -29,9 +29,9 @@ def extent_frame(
 ) -> DataFrame:
     """The view's rows: as often as they occur, or once with their positive count in ``_count``."""
     names = _columns(plan.schema)
-    if plan.is_summed:
+    if plan.is_summed(distinct=with_count):
         counted = _read(spark, storage, plan, plan.base)
-    elif _is_short(plan):
+    elif _is_short(plan) and (plan.base_distinct or not with_count):
         counted = _patched(spark, storage, plan)
     else:
         counted = _grouped(spark, _read(spark, storage, plan, plan.files), plan.schema)
@@ -39,7 +39,7 @@ def extent_frame(
         return spark.sql(f"SELECT {names}, {COUNT} FROM {{rows}} WHERE {COUNT} > 0", rows=counted)
     return spark.sql(
         f"SELECT {names} FROM {{rows}} "
-        f"LATERAL VIEW explode(array_repeat(0, CAST({COUNT} AS INT))) AS _repeated "
+        f"LATERAL VIEW explode(array_repeat(0, CAST({COUNT} AS INT))) AS _viewkeeper_repeated "
         f"WHERE {COUNT} > 0",
         rows=counted,
     )
@@ -94,8 +94,7 @@ def _canonical(name: str, kind: Kind) -> str:
 
 def _is_short(plan: ReadPlan) -> bool:
     return (
-        plan.base_distinct
-        and plan.log_rows <= BROADCAST_ROWS_MAX
+        plan.log_rows <= BROADCAST_ROWS_MAX
         and plan.base_rows >= BROADCAST_RATIO_MIN * plan.log_rows
     )
 
@@ -107,17 +106,17 @@ def _patched(spark: SparkSession, storage: Storage, plan: ReadPlan) -> DataFrame
     """
     base = _read(spark, storage, plan, plan.base)
     log = _grouped(spark, _read(spark, storage, plan, plan.log), plan.schema)
-    same = " AND ".join(f"b.{quoted(n)} <=> l.{quoted(n)}" for n in plan.schema.names)
+    same = " AND ".join(f"_base.{quoted(n)} <=> _log.{quoted(n)}" for n in plan.schema.names)
     columns = _columns(plan.schema)
     untouched = spark.sql(
-        f"SELECT /*+ BROADCAST(l) */ {columns}, {COUNT} FROM {{base}} b "
-        f"LEFT ANTI JOIN {{log}} l ON {same}",
+        f"SELECT /*+ BROADCAST(_log) */ {columns}, {COUNT} FROM {{base}} _base "
+        f"LEFT ANTI JOIN {{log}} _log ON {same}",
         base=base,
         log=log,
     )
     touched = spark.sql(
-        f"SELECT /*+ BROADCAST(l) */ {columns}, {COUNT} FROM {{base}} b "
-        f"LEFT SEMI JOIN {{log}} l ON {same}",
+        f"SELECT /*+ BROADCAST(_log) */ {columns}, {COUNT} FROM {{base}} _base "
+        f"LEFT SEMI JOIN {{log}} _log ON {same}",
         base=base,
         log=log,
     )

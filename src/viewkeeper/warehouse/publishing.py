@@ -96,7 +96,7 @@ def _plain_files(writer: Writer, plan: ReadPlan, folder: str) -> list[Addition]:
         path = storage.path(folder, name, "part-0.parquet")
         with storage_errors(f"publish {plan.view}"):
             pq.write_table(
-                repeated(extent(storage, plan)),
+                repeated(extent(storage, plan, distinct=False)),
                 path,
                 filesystem=storage.filesystem,
                 compression=COMPRESSION,

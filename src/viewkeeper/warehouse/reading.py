@@ -54,10 +54,9 @@ class ReadPlan:
     def log_rows(self) -> int:
         return sum(file.rows for file in self.log)
 
-    @property
-    def is_summed(self) -> bool:
-        """Whether every row stands there once, with its final count."""
-        return not self.log and self.base_distinct
+    def is_summed(self, *, distinct: bool) -> bool:
+        """Whether the counts are final as they stand; ``distinct``: with each row in one place."""
+        return not self.log and (self.base_distinct or not distinct)
 
 
 BEFORE_ALL = -1
@@ -114,10 +113,14 @@ def summed(rows: pa.Table, schema: Schema) -> pa.Table:
     return grouped.filter(pc.not_equal(grouped[COUNT], 0))
 
 
-def extent(storage: Storage, plan: ReadPlan) -> pa.Table:
-    """The view's rows with their positive counts in ``_count``, one per distinct row."""
+def extent(storage: Storage, plan: ReadPlan, *, distinct: bool = True) -> pa.Table:
+    """The view's rows with their positive counts in ``_count``.
+
+    One per distinct row, unless the caller repeats them by their counts anyway.
+    """
     rows = stored_rows(storage, plan)
-    total = rows.drop_columns([TXN]) if plan.is_summed else summed(rows, plan.schema)
+    is_summed = plan.is_summed(distinct=distinct)
+    total = rows.drop_columns([TXN]) if is_summed else summed(rows, plan.schema)
     return total.filter(pc.greater(total[COUNT], 0))
 
 

@@ -55,7 +55,7 @@ class Snapshot:
 
     def read_arrow(self, view: str, *, with_count: bool = False) -> pa.Table:
         """The same without Spark, in this process's memory."""
-        counted = reading.extent(self.storage, self._plan(view))
+        counted = reading.extent(self.storage, self._plan(view), distinct=with_count)
         return counted if with_count else reading.repeated(counted)
 
 

@@ -131,7 +131,7 @@ def test_every_type_survives_every_way_through_the_warehouse(
                 assert Bag.signed(TYPES, rows) == bag
             plain = warehouse.read("v")
             assert plain.columns == list(TYPES.names)
-            assert plain.count() == 5
+            assert Bag.of(TYPES, zip(*_columns(plain.toArrow()), strict=True)) == less
             consolidate(writer, fold_all=True)
         assert writer.latest.views["v"].base_txn == 2
 

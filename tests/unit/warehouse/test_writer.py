@@ -96,6 +96,19 @@ def test_a_commit_is_visible_with_its_positions_and_counts(
     assert warehouse.read_arrow("v")["id"].to_pylist().count(3) == 4
 
 
+def test_a_row_loaded_twice_counts_twice_in_every_form(
+    warehouse: Warehouse, writer: Writer
+) -> None:
+    twice = extent((1, "one", 1), (2, "two", 1), (1, "one", 2))
+    writer.commit(EpochCommit(1, 0, {"v": twice}, definitions={"v": Definition(SCHEMA)}))
+    assert rows(warehouse) == [(1, 3), (2, 1)]
+    assert sorted(warehouse.read_arrow("v")["id"].to_pylist()) == [1, 1, 1, 2]
+    writer.commit(EpochCommit(1, 1, {"v": changes((1, "one", -3, 1))}))
+    assert rows(warehouse) == [(2, 1)]
+    assert warehouse.read_arrow("v", 0)["id"].to_pylist().count(1) == 3
+    assert warehouse.read_arrow("v")["id"].to_pylist() == [2]
+
+
 def test_creating_and_opening_tell_what_is_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no-warehouse"):
         Warehouse.open(tmp_path / "w")
