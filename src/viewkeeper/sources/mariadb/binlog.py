@@ -12,7 +12,7 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 # Event types of the server; those with _Z carry their body compressed.
 QUERY, STOP, ROTATE, FORMAT, XID, TABLE_MAP, INCIDENT, HEARTBEAT = 2, 3, 4, 15, 16, 19, 26, 27
@@ -52,8 +52,7 @@ class Malformed(Exception):
     """The bytes are no event that this module understands."""
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """One event; ``end`` is the low 32 bits of its end in the file, 0 where it is in no file."""
 
     type: int

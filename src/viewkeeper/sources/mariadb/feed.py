@@ -97,12 +97,12 @@ class MariaDBFeed(Feed):
     def poll(self, timeout_seconds: float, items_max: int = 10_000) -> list[FeedItem]:
         items: list[FeedItem] = []
         while len(items) < items_max:
-            moved = bool(items) or self._place != self._reported
+            moved = items or self._place is not self._reported
             event = self._stream.next(0.0 if moved else timeout_seconds)
             if event is None:
                 break
             items += self._took(event)
-        if self._place != self._reported and (not items or items[-1].position != self.position):
+        if self._place is not self._reported and (not items or items[-1].position != self.position):
             items.append(Progress(self._source, self.position))
         self._reported = self._place
         return items

@@ -25,6 +25,7 @@ HEARTBEAT_SECONDS = 1.0
 SILENCE_SECONDS_MAX = 6.0
 RECEIVE_BYTES = 1 << 18
 _PACKET_BYTES_MAX = 0xFFFFFF
+_ERROR = 0xFF
 _SEND_ANNOTATIONS = 2  # all events are asked for, so that a missing one shows
 # The protocol's field for an offset has 32 bits.
 OFFSET_MAX = 2**32 - 1
@@ -51,6 +52,7 @@ class BinlogStream:
         self._closed_in_order = False
         self.server = 0
         self._source = source
+        self._doing = f"read the binary log of source {source}"
         self._start = start
         self._clock = clock
         self._connection = connection
@@ -61,7 +63,7 @@ class BinlogStream:
         self._ahead: binlog.Event | None = None
         self._heard = clock()
         try:
-            with translated(source, f"read the binary log of source {source}"):
+            with translated(source, self._doing):
                 self._ask(start)
             self._await_birth()
         except BaseException:
@@ -77,16 +79,21 @@ class BinlogStream:
         if self._ahead is not None:
             first, self._ahead = self._ahead, None
             return first
-        deadline = self._clock() + timeout_seconds
-        with translated(self._source, f"read the binary log of source {self._source}"):
-            while True:
-                packet = self._packet()
-                if packet is not None:
-                    event = self._event(packet)
-                    if event is not None:
-                        return event
-                elif not self._receive(deadline - self._clock()) and self._clock() >= deadline:
-                    return None
+        deadline = None
+        while True:
+            # The way of nearly every event; only waiting for bytes is worth a look at the clock.
+            packet = self._packet()
+            if packet is not None:
+                event = self._event(packet)
+                if event is not None:
+                    return event
+                continue
+            now = self._clock()
+            deadline = now + timeout_seconds if deadline is None else deadline
+            with translated(self._source, self._doing):
+                received = self._receive(deadline - now)
+            if not received and self._clock() >= deadline:
+                return None
 
     def close(self) -> None:
         # Without a farewell: the server is in the middle of sending and would not listen.
@@ -155,10 +162,9 @@ class BinlogStream:
             self._parts = piece
 
     def _event(self, packet: bytes) -> binlog.Event | None:
-        if packet[:1] == b"\xff":
-            raise self._refusal(packet)
-        if packet[:1] != b"\x00":
-            raise EOFError("the server ended the stream")
+        if packet[0]:
+            with translated(self._source, self._doing):
+                raise self._refusal(packet)
         try:
             event, self.server = binlog.parse_event(packet[1:], self._checksummed)
         except binlog.Malformed as error:
@@ -166,6 +172,8 @@ class BinlogStream:
         return self._placed(event)
 
     def _refusal(self, packet: bytes) -> Exception:
+        if packet[0] != _ERROR:
+            return EOFError("the server ended the stream")
         number = int.from_bytes(packet[1:3], "little")
         text = packet[3:].decode(errors="replace").removeprefix("#HY000")
         if number == LOG_UNAVAILABLE:
