@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import statistics
 import sys
@@ -197,7 +198,9 @@ def main() -> None:
             sys.stderr.write(f"{size:,} rows done\n")
     show(results, chosen.changes)
     if chosen.json is not None:
-        chosen.json.write_text(json.dumps({"results": results}, indent=2) + "\n")
+        machine = {"cpus": os.cpu_count(), "load_after": round(os.getloadavg()[0], 1)}
+        document = {"machine": machine, "results": results}
+        chosen.json.write_text(json.dumps(document, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 .PHONY: bench-warehouse
 bench-warehouse: install ## What commits, reads and storage of the warehouse cost (about 5 minutes)
-	$(BIN)/python benchmarks/warehouse.py --json benchmarks/warehouse.json
+	@mkdir -p build
+	$(BIN)/python benchmarks/warehouse.py --json build/bench-warehouse.json
 
 .PHONY: kill-warehouse
 kill-warehouse: install ## Kill a publishing process 100 times, checking every state (about 6 minutes)
