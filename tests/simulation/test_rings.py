@@ -12,7 +12,13 @@ import pytest
 from viewkeeper.protocols.quiescent_ring import Refresh
 from viewkeeper.simulator.generator import Shape, Size
 from viewkeeper.simulator.ring_exploration import explored
-from viewkeeper.simulator.ring_run import RingOptions, ring_scenario, simulated_ring
+from viewkeeper.simulator.ring_run import (
+    RingOptions,
+    RingScheduler,
+    ring_scenario,
+    run_ring_to_end,
+    simulated_ring,
+)
 from viewkeeper.simulator.ring_world import Demands, RingWorld
 from viewkeeper.views.level import Level
 
@@ -45,6 +51,17 @@ def test_every_state_is_a_view_in_order_and_all_updates_arrive(kind: str, chunk:
     for seed in range(chunk, SEEDS, CHUNKS):
         outcome = simulated_ring(KINDS[kind], seed, size_of(seed))
         assert outcome.is_good, f"{kind}, seed {seed}: {outcome.verdict}"
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.startswith("quiescent")])
+def test_after_the_last_update_a_quiescent_ring_is_silent(kind: str) -> None:
+    options = KINDS[kind]
+    for seed in range(8):
+        scenario = ring_scenario(seed, size_of(seed), options)
+        world = RingWorld(scenario, options.system, options.demands)
+        run_ring_to_end(world, RingScheduler(seed))
+        assert world.on_the_way == []
+        assert world.tokens == ()
 
 
 def test_without_the_claimed_cuts_the_checker_finds_the_same_level() -> None:

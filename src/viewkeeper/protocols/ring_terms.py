@@ -16,9 +16,9 @@ only for tokens that nobody keeps; those go round and reach it.
 
 | here | section 5 |
 |---|---|
-| `TermsNode._kept` | tokens "simultaneously present" at x_i |
-| `TermsWarehouse._due` | "in the correct order for each ring", "atomically" across rings |
-| `Increment.source`, ``upto`` | which increments are due to the same update |
+| `TermsNode._kept` | the tokens that wait at x_i until all of them are there |
+| `TermsWarehouse._due` | increments in each ring's order, those of one update at the same time |
+| `Increment.source`, ``upto`` | which update of which x_i an increment is due to |
 
 Where we differ: increments are sent even when they are empty, since the warehouse must learn that
 nothing is missing from a change any more.
