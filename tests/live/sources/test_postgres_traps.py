@@ -271,6 +271,36 @@ def test_two_roles_with_the_least_rights_are_enough(rig, database, writer):
         writer.run("DROP ROLE viewkeeper_reader, viewkeeper_feeder")
 
 
+@pytest.mark.parametrize(
+    ("user", "name", "code"),
+    [("viewkeeper_nobody", None, "access-denied"), ("postgres", "gone", "access-denied")],
+)
+def test_a_role_or_database_that_is_not_there_is_no_matter_of_waiting(
+    rig, database, user, name, code
+):
+    url = rig.server.url(name or database.name, user=user, password="hunter2")
+    with open_source("src", url) as source:
+        for attempt in (source.schemas, lambda: source.cut([])):
+            with pytest.raises(SourceError) as caught:
+                attempt()
+            assert (caught.value.code, caught.value.retryable) == (code, False)
+            assert "hunter2" not in str(caught.value)
+
+
+def test_a_role_without_select_is_told_which_relation_it_may_not_read(rig, database, source):
+    admin = database.writer()
+    admin.run("CREATE ROLE viewkeeper_stranger LOGIN")
+    try:
+        with open_source("src", rig.server.url(database.name, user="viewkeeper_stranger")) as other:
+            with pytest.raises(SourceError) as caught:
+                other.cut(RELATIONS)
+            assert caught.value.code == "unknown-relation"
+            assert "SELECT" in caught.value.detail
+    finally:
+        admin.run("DROP ROLE viewkeeper_stranger")
+        admin.close()
+
+
 def test_an_owner_without_superuser_can_set_up_all_but_the_event_trigger(rig, database):
     admin = database.writer()
     admin.run("CREATE ROLE viewkeeper_owner LOGIN REPLICATION")

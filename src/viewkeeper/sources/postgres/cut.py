@@ -79,7 +79,7 @@ class PostgresCut(Cut):
     ) -> None:
         self._source = source
         self._open = True
-        self._link: ArrowLink = source.lend_link()
+        self._link: ArrowLink = source.links.lend()
         try:
             if shared is None:
                 self._begin(relations)
@@ -106,7 +106,7 @@ class PostgresCut(Cut):
         self._snapshot_text, self._exported = snapshot, exported
         self._snapshot = Snapshot.parsed(snapshot)
         if lsn_number(flushed) < lsn_number(insert):
-            self._source.hasten()
+            self._source.links.hasten()
 
     def _lock_all(self, relations: Sequence[str], *, fresh: bool) -> bool:
         """Lock the relations; False when another one answers to a name than we thought.
@@ -258,7 +258,7 @@ class PostgresCut(Cut):
     def close(self) -> None:
         if self._open:
             self._open = False
-            self._source.return_link(self._link)
+            self._source.links.take_back(self._link)
 
 
 def _fields(each: Described, names: Sequence[str]) -> Iterator[Any]:

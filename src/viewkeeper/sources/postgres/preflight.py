@@ -61,7 +61,9 @@ def findings(source: PostgresSource, relations: Sequence[str]) -> list[Finding]:
 
 
 def _of_server(source: PostgresSource) -> Iterator[Finding]:
-    number, version, wal_level, standby, encoding, keep, slots, senders = source.ask(_SERVER)[0]
+    number, version, wal_level, standby, encoding, keep, slots, senders = source.links.ask(_SERVER)[
+        0
+    ]
     yield _judged(
         number >= VERSION_MIN,
         "server-version",
@@ -109,7 +111,7 @@ def _of_server(source: PostgresSource) -> Iterator[Finding]:
 
 def _of_roles(source: PostgresSource) -> Iterator[Finding]:
     user = source.feed_user
-    rows = source.ask(_FEED_ROLE, [user])
+    rows = source.links.ask(_FEED_ROLE, [user])
     yield _judged(
         bool(rows) and bool(rows[0][0]),
         "feed-role",
@@ -120,7 +122,7 @@ def _of_roles(source: PostgresSource) -> Iterator[Finding]:
 
 
 def _of_table(source: PostgresSource, each: Described) -> Iterator[Finding]:
-    rows = source.ask(_TABLES, [[each.oid, *each.partitions]])
+    rows = source.links.ask(_TABLES, [[each.oid, *each.partitions]])
     by_oid = {row[0]: row for row in rows}
     root = by_oid[each.oid]
     if root[2] == "r" and each.partitions:
@@ -171,7 +173,7 @@ def _of_storage(
 
 
 def _of_publication(source: PostgresSource, known: Sequence[Described]) -> Iterator[Finding]:
-    rows = source.ask(_PUBLICATION, [source.instance])
+    rows = source.links.ask(_PUBLICATION, [source.instance])
     if not rows:
         yield _refused(
             "publication", f"there is no publication {source.instance}", _run_setup(source)
@@ -186,7 +188,9 @@ def _of_publication(source: PostgresSource, known: Sequence[Described]) -> Itera
         f"ALTER PUBLICATION {source.instance} SET (publish = 'insert, update, delete, truncate', "
         "publish_via_partition_root = true)",
     )
-    published: dict[int, Any] = {row[0]: row for row in source.ask(_PUBLISHED, [source.instance])}
+    published: dict[int, Any] = {
+        row[0]: row for row in source.links.ask(_PUBLISHED, [source.instance])
+    }
     for each in known:
         row = published.get(each.oid)
         if row is None:
@@ -216,7 +220,7 @@ def _of_slot(source: PostgresSource) -> Iterator[Finding]:
 
 def _of_triggers(source: PostgresSource, partitioned: bool) -> Iterator[Finding]:
     names = [f"{source.instance}_ddl", f"{source.instance}_rewrite"]
-    there = len(source.ask(_TRIGGERS, [names])) == len(names)
+    there = len(source.links.ask(_TRIGGERS, [names])) == len(names)
     if there:
         yield Finding("event-trigger", "ok", "schema changes are in the feed, in their place")
     elif partitioned:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -30,10 +29,10 @@ from viewkeeper.sources.postgres.catalogue import (
     unknown_relation,
 )
 from viewkeeper.sources.postgres.codec import ColumnType
-from viewkeeper.sources.postgres.connection import ANSWER_SECONDS_MAX, ArrowLink, Control
 from viewkeeper.sources.postgres.cut import PostgresCut
 from viewkeeper.sources.postgres.feed import PostgresFeed
 from viewkeeper.sources.postgres.health import health_of
+from viewkeeper.sources.postgres.links import Links
 from viewkeeper.sources.postgres.position import (
     compare,
     lsn_number,
@@ -44,8 +43,6 @@ from viewkeeper.sources.postgres.preflight import findings
 from viewkeeper.sources.postgres.tracking import TrackedRelations
 from viewkeeper.sources.urls import SourceUrl
 
-# Connections for cuts that are kept open between them: connecting costs far more than a cut.
-IDLE_LINKS_MAX = 4
 # Creating a slot waits for every transaction that is running.
 SLOT_SECONDS_MAX = 120.0
 PATIENCE = Backoff(patience_seconds=30.0)
@@ -89,12 +86,9 @@ class PostgresSource(Source):
         self.name = name
         self.instance = statements.instance_name(name, url)
         self._url, self._feed_url, self._allow_setup = url, feed_url, allow_setup
-        self._lock = threading.RLock()
-        self._control: Control | None = None
-        self._idle_links: list[ArrowLink] = []
+        self.links = Links(name, url)
         # What cuts lock; checked again under the lock.
         self._described: dict[str, Described] = {}
-        self._closed = False
 
     def __repr__(self) -> str:
         return f"PostgresSource({self.name}, {self._url})"
@@ -104,93 +98,22 @@ class PostgresSource(Source):
         """The role that reads the feed, as the server knows it."""
         if self._feed_url.user:
             return self._feed_url.user
-        return str(self.ask("SELECT current_user::text")[0][0])
-
-    # -- connections ------------------------------------------------------------------------------
-
-    @property
-    def control(self) -> Control:
-        """The connection for small questions, opened when it is needed and again when it was lost."""
-        with self._lock:
-            if self._control is None or self._control.closed:
-                self._control = Control(self.name, self._url)
-            return self._control
-
-    def ask(
-        self,
-        sql: str,
-        parameters: Sequence[Any] = (),
-        seconds_max: float = ANSWER_SECONDS_MAX,
-    ) -> list[tuple[Any, ...]]:
-        """A small question; every one of ours can be asked twice, so a stale link does not matter."""
-        control = self.control
-        try:
-            return control.ask(sql, parameters, seconds_max)
-        except SourceError:
-            if not control.closed:
-                raise
-        return self.control.ask(sql, parameters, seconds_max)
-
-    def lend_link(self) -> ArrowLink:
-        """A connection for one cut; `return_link` takes it back."""
-        with self._lock:
-            link = self._idle_links.pop() if self._idle_links else None
-        return link if link is not None else ArrowLink(self.name, self._url)
-
-    def forget_links(self) -> None:
-        """After one turned out to be dead: the others that were idle with it are no better."""
-        with self._lock:
-            links, self._idle_links = self._idle_links, []
-        for link in links:
-            link.close()
-
-    def return_link(self, link: ArrowLink) -> None:
-        try:
-            link.run("ROLLBACK")
-        except SourceError:
-            link.broken = True
-        with self._lock:
-            keep = not (self._closed or link.broken or len(self._idle_links) >= IDLE_LINKS_MAX)
-            if keep:
-                self._idle_links.append(link)
-        if not keep:
-            link.close()
-
-    def hasten(self) -> None:
-        """Have the log written out up to now, so that the feed reaches a cut's bound soon.
-
-        With asynchronous commits that could take wal_writer_delay, and on a quiet server for ever.
-        """
-        try:
-            self.ask(
-                "SET synchronous_commit = local; "
-                "SELECT pg_logical_emit_message(true, 'viewkeeper', '')"
-            )
-        except SourceError as error:
-            if error.retryable:
-                raise
+        return str(self.links.ask("SELECT current_user::text")[0][0])
 
     def close(self) -> None:
-        with self._lock:
-            self._closed = True
-            links, self._idle_links = self._idle_links, []
-            control, self._control = self._control, None
-        for link in links:
-            link.close()
-        if control is not None:
-            control.close()
+        self.links.close()
 
     # -- schemas ----------------------------------------------------------------------------------
 
     def resolve(self, relations: Sequence[str] | None) -> dict[str, int]:
         """Names to oids; raises SourceError ``unknown-relation``."""
-        return names_to_oids(self.ask(NAMES), relations, self.name)
+        return names_to_oids(self.links.ask(NAMES), relations, self.name)
 
     def describe(self, oids: Mapping[str, int]) -> dict[str, Described]:
         """The relations as the catalogue has them now; one that is gone is left out."""
         found = {}
         for name, oid in oids.items():
-            rows = self.ask(DESCRIPTION.format(relation="%s::oid"), [oid])
+            rows = self.links.ask(DESCRIPTION.format(relation="%s::oid"), [oid])
             if rows:
                 found[name] = described(name, rows[0][0])
         return found
@@ -199,21 +122,19 @@ class PostgresSource(Source):
         """As `describe`, perhaps from memory; raises SourceError for a relation that is not there."""
         if not relations:
             return {}
-        with self._lock:
-            remembered = {n: self._described[n] for n in relations if n in self._described}
+        remembered = {n: self._described[n] for n in relations if n in self._described}
         if len(remembered) == len(relations) and not fresh:
             return remembered
         now = self.describe(self.resolve(relations))
         for name in relations:
             if name not in now:
                 raise unknown_relation(name, self.name)
-        with self._lock:
-            self._described |= now
+        self._described |= now
         return now
 
     def blocks(self, oids: Sequence[int]) -> int:
         """How many blocks the largest of these tables has now."""
-        rows = self.ask(
+        rows = self.links.ask(
             "SELECT coalesce(max(pg_relation_size(c.oid)), 0) / current_setting('block_size')::int8 "
             "FROM pg_class c WHERE c.oid = ANY(%s::oid[]) AND c.relkind = 'r'",
             [list(oids)],
@@ -265,16 +186,16 @@ class PostgresSource(Source):
             self.instance, tables, triggers=self.is_superuser()
         ):
             self._patiently(statement)
-        self.ask(statements.slot_statement(self.instance), seconds_max=SLOT_SECONDS_MAX)
+        self.links.ask(statements.slot_statement(self.instance), seconds_max=SLOT_SECONDS_MAX)
 
     def teardown(self) -> None:
         self._require_permission()
-        self.ask(
+        self.links.ask(
             "SELECT pg_terminate_backend(active_pid, 5000) FROM pg_replication_slots "
             "WHERE slot_name = %s AND active_pid IS NOT NULL",
             [self.instance],
         )
-        self.ask(
+        self.links.ask(
             "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots "
             "WHERE slot_name = %s",
             [self.instance],
@@ -287,7 +208,7 @@ class PostgresSource(Source):
     def _patiently(self, statement: str) -> None:
         """A lock that is not to be had soon is asked for again later: writers queue behind us."""
         retrying(
-            lambda: self.ask(f"SET lock_timeout = '500ms'; {statement}"),
+            lambda: self.links.ask(f"SET lock_timeout = '500ms'; {statement}"),
             PATIENCE,
             randomness=random.Random(),
         )
@@ -303,7 +224,7 @@ class PostgresSource(Source):
             )
 
     def is_superuser(self) -> bool:
-        return bool(self.ask("SELECT current_setting('is_superuser') = 'on'")[0][0])
+        return bool(self.links.ask("SELECT current_setting('is_superuser') = 'on'")[0][0])
 
     # -- positions and feeds ----------------------------------------------------------------------
 
@@ -314,7 +235,7 @@ class PostgresSource(Source):
         return make_position(system, timeline, lsn_number(flushed))
 
     def _place(self) -> tuple[Any, ...]:
-        return self.ask(_PLACE)[0]
+        return self.links.ask(_PLACE)[0]
 
     def compare_positions(self, left: Position, right: Position) -> int:
         return compare(left, right, self.name)
@@ -345,7 +266,7 @@ class PostgresSource(Source):
 
     def _describe_then(self, relations: Sequence[str]) -> dict[str, Described]:
         """As `describe`, and relations that were dropped or renamed since, as they were before."""
-        names = self.ask(NAMES)
+        names = self.links.ask(NAMES)
         known: dict[str, Described] = {}
         for relation in relations:
             try:
@@ -359,9 +280,9 @@ class PostgresSource(Source):
 
     def _former(self, relation: str) -> Described | None:
         table = f"{quote(self.instance)}.relation_history"
-        if not self.ask("SELECT to_regclass(%s) IS NOT NULL", [table])[0][0]:
+        if not self.links.ask("SELECT to_regclass(%s) IS NOT NULL", [table])[0][0]:
             return None
-        rows = self.ask(
+        rows = self.links.ask(
             f"SELECT h.description FROM {table} h WHERE %s IN ("
             "CASE WHEN h.description ->> 'schema' = 'public' THEN h.description ->> 'name' END, "
             "(h.description ->> 'schema') || '.' || (h.description ->> 'name')) "
@@ -371,7 +292,7 @@ class PostgresSource(Source):
         return described(relation, rows[0][0]) if rows else None
 
     def _look_up_types(self, oids: Sequence[int]) -> Mapping[int, ColumnType]:
-        rows = self.ask(_TYPES, [list(oids)])
+        rows = self.links.ask(_TYPES, [list(oids)])
         return {row[0]: ColumnType(row[1], row[2], row[3], row[4], row[5]) for row in rows}
 
     def _describe_now(self, oid: int, name: str) -> Described | None:
@@ -379,7 +300,7 @@ class PostgresSource(Source):
 
     def _require_slot(self, start: Position) -> None:
         """A slot asked for a place before its confirmed one would start later, silently."""
-        rows = self.ask(_SLOT, [self.instance])
+        rows = self.links.ask(_SLOT, [self.instance])
         if not rows:
             raise self._gap(f"there is no slot {self.instance}")
         confirmed, wal_status, plugin, ours = rows[0]
@@ -404,7 +325,7 @@ class PostgresSource(Source):
 
     def _require_published(self, known: Mapping[str, Described]) -> None:
         """Of the relations that exist; one that is gone was published when its changes were made."""
-        rows = self.ask(
+        rows = self.links.ask(
             "SELECT c.relname::text FROM pg_class c WHERE c.oid = ANY(%s::oid[]) AND c.oid NOT IN "
             "(SELECT r.prrelid FROM pg_publication_rel r JOIN pg_publication p "
             "ON p.oid = r.prpubid WHERE p.pubname = %s)",
@@ -429,8 +350,8 @@ class PostgresSource(Source):
             if error.code != "link-lost":
                 raise
         # The connection was idle and has died since: once more with a new one.
-        self.forget_links()
+        self.links.forget_idle()
         return PostgresCut(self, relations, shared)
 
     def health(self) -> Health:
-        return health_of(self.ask, self.instance)
+        return health_of(self.links.ask, self.instance)
