@@ -1,0 +1,209 @@
+"""``viewkeeper explain``: what a view is, what it asks of whom, and what it can promise."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from viewkeeper.cli.output import Json, console, write_json, write_line
+from viewkeeper.errors import UsageError
+
+if TYPE_CHECKING:
+    from viewkeeper.views.definition import ViewDefinition
+
+Project = Annotated[
+    Path, typer.Option("--project", help="The project's folder, with its viewkeeper.toml.")
+]
+
+# A line of a plan is broken here, also on a wide terminal: it must be taken in at a glance.
+WIDTH_MAX = 100
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command("explain")(explain)
+
+
+def explain(
+    view: Annotated[str | None, typer.Argument(help="One view; all of them without it.")] = None,
+    project: Project = Path("."),
+    as_json: Json = False,
+) -> None:
+    """Show a view's definition, what is asked of whom per change, and the level it can reach."""
+    from viewkeeper.runtime.keeper import Keeper
+
+    with Keeper.open(project) as keeper:
+        definitions = {name: each.definition for name, each in keeper.views.items()}
+        kinds = {name: keeper.source(name).kind for name in keeper.config.sources}
+    if view is not None:
+        definitions = {view: _known(definitions, view)}
+    documents = [explained(each, kinds) for each in definitions.values()]
+    if as_json:
+        write_json({"views": documents})
+        return
+    for index, document in enumerate(documents):
+        if index:
+            write_line()
+        show(document)
+
+
+def _known(definitions: dict[str, ViewDefinition], view: str) -> ViewDefinition:
+    if view not in definitions:
+        raise UsageError(
+            "unknown-view",
+            f"the project has no view {view}",
+            detail=f"its views are {', '.join(definitions)}",
+        )
+    return definitions[view]
+
+
+# -- the facts --------------------------------------------------------------------------------------
+
+
+def explained(definition: ViewDefinition, kinds: dict[str, str]) -> dict[str, Any]:
+    """All that is shown, for programs: `views.describe` and what follows from it."""
+    from viewkeeper.views.describe import described
+    from viewkeeper.views.planning import obstacles, reads, routes
+    from viewkeeper.views.printing import view_sql
+
+    reasons = obstacles(definition)
+    return described(definition) | {
+        "sql": view_sql(definition),
+        "kinds": {source: kinds[source] for source in definition.sources},
+        "incremental": not reasons,
+        "not_incremental_because": list(reasons),
+        "reaches": _reached(definition, is_incremental=not reasons),
+        "reads": [
+            {
+                "relation": str(read.name),
+                "columns": list(read.columns),
+                "left_out": list(read.left_out),
+            }
+            for read in reads(definition)
+        ],
+        "changes": [] if reasons else [_change(route) for route in routes(definition)],
+    }
+
+
+def _change(route: Any) -> dict[str, Any]:
+    return {
+        "term": route.term,
+        "alias": route.alias,
+        "relation": str(route.name),
+        "questions": len(route.hops),
+        "asks": [
+            {
+                "source": hop.name.source,
+                "relation": str(hop.name),
+                "alias": hop.alias,
+                "by": list(hop.key_columns),
+                "keys_from": list(hop.from_columns),
+                "whole_relation": hop.is_whole,
+            }
+            for hop in route.hops
+        ],
+    }
+
+
+def _reached(definition: ViewDefinition, *, is_incremental: bool) -> dict[str, Any]:
+    """The level that a run reaches with this view, and by which protocol; none if it can't keep it."""
+    from viewkeeper.protocols.batched_sweep import BatchedSweep
+
+    level = BatchedSweep.level if is_incremental else None
+    return {
+        "declared": str(definition.level),
+        "declared_protocol": definition.protocol,
+        "level": None if level is None else str(level),
+        "protocol": None if level is None else BatchedSweep.name,
+        "meets_declared": level is not None and level >= definition.level,
+    }
+
+
+# -- for people -------------------------------------------------------------------------------------
+
+
+def show(document: dict[str, Any]) -> None:
+    """The same for people, at most `WIDTH_MAX` wide where nothing longer has to be copied."""
+    from viewkeeper.cli.flow import flow_lines
+
+    write_line(document["name"], "bold")
+    for line in flow_lines(document):
+        write_line(line)
+    _heading("Definition, as it was understood")
+    for line in document["sql"].rstrip().splitlines():
+        write_line(f"  {line}")
+    _show_fragments(document)
+    _heading("Read of each relation")
+    for read in document["reads"]:
+        unread = f"   (not: {', '.join(read['left_out'])})" if read["left_out"] else ""
+        _wrapped(f"{read['relation']}: {', '.join(read['columns'])}{unread}")
+    _show_changes(document)
+    _show_level(document)
+
+
+def _show_fragments(document: dict[str, Any]) -> None:
+    _heading("Each source's part of it")
+    for term in document["terms"]:
+        for fragment in term["fragments"]:
+            write_line(f"  {fragment['source']}", "cyan")
+            _wrapped(fragment["sql"], "    ")
+
+
+def _show_changes(document: dict[str, Any]) -> None:
+    if not document["incremental"]:
+        return
+    _heading("Asked when something changes (once per batch of transactions, keys out, rows back)")
+    many = len(document["terms"]) > 1
+    for change in document["changes"]:
+        term = f", term {change['term'] + 1}" if many else ""
+        count = change["questions"]
+        asked = f"{count} question{'s' * (count != 1)}" if count else "nothing is asked"
+        write_line(f"  a change of {change['relation']} ({change['alias']}{term}): {asked}", "cyan")
+        for number, hop in enumerate(change["asks"], 1):
+            _wrapped(f"{number}. {_question(hop)}", "    ")
+
+
+def _question(hop: dict[str, Any]) -> str:
+    if hop["whole_relation"]:
+        return f"{hop['source']}: all of {hop['relation']} ({hop['alias']}), nothing equal joins it"
+    pairs = zip(hop["by"], hop["keys_from"], strict=True)
+    keys = " and ".join(f"{theirs} among the values of {mine}" for theirs, mine in pairs)
+    return f"{hop['source']}: rows of {hop['relation']} with {keys}"
+
+
+def _show_level(document: dict[str, Any]) -> None:
+    reaches = document["reaches"]
+    _heading("Maintained")
+    if not document["incremental"]:
+        write_line("  not incrementally yet, so `viewkeeper run` refuses it:", "yellow")
+        for reason in document["not_incremental_because"]:
+            _wrapped(reason, "    ")
+        _wrapped("Keep the rows before that as the view, and group when you query it.", "    ")
+        return
+    write_line("  incrementally: its change is the sum of its relations' changes")
+    declared = f"declared: {reaches['declared']}"
+    _wrapped(f"reaches {reaches['level']} consistency with {reaches['protocol']} ({declared})")
+    named = reaches["declared_protocol"]
+    if named not in (None, "sweep", reaches["protocol"]):
+        _wrapped(
+            f"The view asks for {named}. `viewkeeper run` keeps every view with "
+            f"{reaches['protocol']}; {named} can be tried in `viewkeeper lab`."
+        )
+
+
+def _heading(text: str) -> None:
+    write_line()
+    write_line(text, "bold")
+
+
+def _wrapped(text: str, indent: str = "  ") -> None:
+    width = min(WIDTH_MAX, console().width)
+    lines = textwrap.wrap(
+        text, width, initial_indent=indent, subsequent_indent=indent + "  ",
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+    for line in lines:
+        write_line(line)

@@ -1,0 +1,100 @@
+"""``viewkeeper explain``, on the example project and on views that can't be kept yet."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from viewkeeper.cli import execute
+from viewkeeper.cli.flow import flow_lines
+from viewkeeper.demo.example_project import write_example
+
+
+@pytest.fixture
+def example(tmp_path):
+    write_example(tmp_path / "example")
+    return tmp_path / "example"
+
+
+def explained(capsys, folder, *words):
+    assert execute(["explain", *words, "--json", "--project", str(folder)]) == 0
+    return {view["name"]: view for view in json.loads(capsys.readouterr().out)["views"]}
+
+
+def test_all_views_are_explained_when_none_is_named(example, capsys):
+    assert list(explained(capsys, example)) == ["names", "referrals", "sales"]
+    assert list(explained(capsys, example, "sales")) == ["sales"]
+
+
+def test_a_join_of_three_asks_two_questions_in_the_order_of_the_join(example, capsys):
+    sales = explained(capsys, example, "sales")["sales"]
+    asked = {
+        change["alias"]: [(hop["source"], hop["by"], hop["keys_from"]) for hop in change["asks"]]
+        for change in sales["changes"]
+    }
+    assert asked["c"] == [
+        ("shop", ["o.customer_id"], ["c.customer_id"]),
+        ("shop", ["p.product_id"], ["o.product_id"]),
+    ]
+    assert [change["questions"] for change in sales["changes"]] == [2, 2, 2]
+    assert sales["reaches"]["level"] == "complete"
+    assert sales["reaches"]["meets_declared"]
+    read = {each["relation"]: each for each in sales["reads"]}
+    assert read["crm.customers"]["left_out"] == ["referred_by"]
+
+
+def test_the_text_says_what_the_document_says_and_fits(example, capsys):
+    assert execute(["explain", "sales", "--project", str(example)]) == 0
+    text = capsys.readouterr().out
+    assert "shop: rows of shop.orders with o.customer_id among the values of c.customer_id" in text
+    assert "reaches complete consistency with batched-sweep (declared: complete)" in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_a_view_that_groups_says_why_it_is_not_incremental(example, capsys):
+    (example / "views" / "totals.sql").write_text(
+        "SELECT c.region, count(*) AS customers FROM crm.customers c GROUP BY c.region"
+    )
+    totals = explained(capsys, example, "totals")["totals"]
+    assert not totals["incremental"]
+    assert totals["changes"] == []
+    assert totals["reaches"]["level"] is None
+    assert execute(["explain", "totals", "--project", str(example)]) == 0
+    text = capsys.readouterr().out
+    assert "GROUP BY is not linear" in text
+    assert "not kept yet" in text
+
+
+def test_a_protocol_that_does_not_run_live_is_told(example, capsys):
+    (example / "views" / "own.sql").write_text(
+        "-- protocol: strobe\nSELECT c.customer_id FROM crm.customers c"
+    )
+    assert execute(["explain", "own", "--project", str(example)]) == 0
+    assert "The view asks for strobe." in capsys.readouterr().out
+
+
+def test_an_unknown_view_is_told_with_the_known_ones(example, capsys):
+    assert execute(["explain", "sale", "--project", str(example)]) == 2
+    told = capsys.readouterr().err
+    assert "[unknown-view]" in told
+    assert "sales" in told
+
+
+def test_the_drawing_stays_narrow_and_leads_from_every_source_to_the_view(example, capsys):
+    wide = " ".join(
+        f"JOIN {'crm.customers' if n % 2 else 'shop.orders'} occurrence_number_{n} "
+        f"ON o.customer_id = occurrence_number_{n}.customer_id"
+        for n in range(1, 12)
+    )
+    (example / "views" / "wide.sql").write_text(f"SELECT o.order_id FROM shop.orders o {wide}")
+    for document in explained(capsys, example).values():
+        lines = flow_lines(document)
+        drawing = "\n".join(lines)
+        assert max(map(len, lines)) <= 100
+        for source in document["sources"]:
+            assert f"┌ {source} (sqlite) " in drawing
+        assert f"┌ {document['name']} " in drawing
+        asks = any(change["asks"] for change in document["changes"])
+        assert ("│◀─" in drawing) == asks
+        assert drawing.count("▶│") == 2
