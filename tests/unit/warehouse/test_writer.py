@@ -242,6 +242,26 @@ def test_an_epoch_may_bring_positions_alone(warehouse: Warehouse, writer: Writer
     assert warehouse.latest().last_txn == 4
 
 
+@pytest.mark.parametrize("changed", [1, 500])
+def test_a_commit_writes_what_the_change_takes_whatever_the_size_of_the_view(
+    tmp_path: Path, changed: int
+) -> None:
+    def written(size: int) -> int:
+        """Bytes that one commit adds to a view of that many rows."""
+        folder = tmp_path / str(size)
+        warehouse = Warehouse.create(folder)
+        with warehouse.writer() as writer:
+            loaded = extent(*((n, f"name {n}", 1) for n in range(size)))
+            writer.commit(EpochCommit(1, 0, {"v": loaded}, definitions={"v": Definition(SCHEMA)}))
+            before = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+            new = changes(*((n, f"other {n}", 1, 1) for n in range(changed)))
+            writer.commit(EpochCommit(1, 1, {"v": new}))
+            after = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        return after - before
+
+    assert abs(written(100_000) - written(10)) < 100
+
+
 def test_many_commits_leave_few_ledger_files_and_all_entries(
     warehouse: Warehouse, writer: Writer
 ) -> None:
