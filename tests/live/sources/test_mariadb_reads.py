@@ -195,3 +195,22 @@ def test_cuts_stay_exact_while_the_owner_keeps_changing_definitions(server, writ
         owner.join(30)
     assert failures == []
     assert len(shapes) == 2
+
+
+def test_stored_generated_and_invisible_columns_are_alike_both_ways(server, writer):
+    writer(
+        "CREATE TABLE g (id INT PRIMARY KEY, a INT, twice INT AS (a * 2) STORED,"
+        " note VARCHAR(9) INVISIBLE DEFAULT 'n')"
+    )
+    with opened(server) as source:
+        start = source.start_position()
+        writer(
+            "INSERT INTO g (id, a) VALUES (1, 10), (2, 20), (3, NULL)", "DELETE FROM g WHERE id = 2"
+        )
+        writer("UPDATE g SET a = 11, note = 'x' WHERE id = 1")
+        with FeedLog(source, start, ["g"]) as log:
+            log.catch_up()
+        with source.cut(["g"]) as cut:
+            answer = read_all(cut, ["g"])
+    assert answer == {("g", (1, 11, 22, "x")): 1, ("g", (3, None, None, "n")): 1}
+    assert effect_of(log.transactions) == answer
