@@ -1,0 +1,47 @@
+"""Complete-N: the views step from one multiple of N updates to the next.
+
+Paper: MVC (1997), section 6.3. Level: strong, and every state includes whole blocks of N updates.
+Assumes: every view manager is complete, or complete-N with an N that divides this one.
+
+It is SPA with a block of N numbers in the place of a row. The last block may never fill up: when the
+stream pauses, somebody who knows the time says `BlockEnded`. Blocks end at multiples of N all the same,
+so that managers and merge process agree on them without talking to each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from viewkeeper.merging.messages import RelevanceArrived
+from viewkeeper.merging.simple_painting import SimplePainting
+from viewkeeper.merging.table import ViewUpdateTable, WarehouseTransaction
+from viewkeeper.views.level import Level
+
+
+def block_end(row: int, every: int) -> int:
+    """The last row of the block that this row is in."""
+    return -(-row // every) * every
+
+
+class CompleteN(SimplePainting):
+    """SPA over blocks of ``every`` updates."""
+
+    name = "complete-n"
+    level = Level.STRONG
+
+    def __init__(self, table: ViewUpdateTable, every: int) -> None:
+        super().__init__(table)
+        self.every = every
+        self._ends = block_end(table.announced + 1, every)
+
+    def relevance_arrived(self, event: RelevanceArrived) -> Iterator[WarehouseTransaction]:
+        # A global transaction across the border keeps the block open: all its parts or none.
+        ends = event.row >= self._ends and not event.more
+        inside = RelevanceArrived(event.row, event.views, event.streams, more=not ends)
+        if ends:
+            self._ends = block_end(event.row + 1, self.every)
+            self.table.open_unit()
+        yield from super().relevance_arrived(inside)
+
+    def block_ended(self) -> Iterator[WarehouseTransaction]:
+        yield from self.revisited(self.table.close_unit())
