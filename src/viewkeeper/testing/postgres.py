@@ -27,6 +27,9 @@ import psycopg
 from viewkeeper.errors import UsageError
 
 START_SECONDS_MAX = 60.0
+# Waits until its input ends, that is until we are gone without a word, and then cleans up after us.
+_WATCH = """cat >/dev/null; kill -INT "$0" 2>/dev/null
+while kill -0 "$0" 2>/dev/null; do sleep 0.1; done; rm -rf "$1" """
 SUPERUSER = "postgres"
 
 _SETTINGS = {
@@ -62,6 +65,7 @@ class EmbeddedPostgres:
         self._account = _account()
         self._folder = Path(tempfile.mkdtemp(prefix="viewkeeper-postgres-"))
         self._process: subprocess.Popen[bytes] | None = None
+        self._watcher: subprocess.Popen[bytes] | None = None
         try:
             self._initialise()
             self.start()
@@ -80,6 +84,7 @@ class EmbeddedPostgres:
         # After `kill`, orphaned backends may hold the shared memory a moment longer: try again.
         while time.monotonic() < deadline:
             self._process = self._launch()
+            self._watch(self._process.pid)
             while time.monotonic() < deadline and self._process.poll() is None:
                 if self._accepts():
                     return
@@ -101,6 +106,7 @@ class EmbeddedPostgres:
         """End the server without a word, as the kernel does when memory runs out; data stays."""
         if self._process is None:
             return
+        self._unwatch()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -110,6 +116,7 @@ class EmbeddedPostgres:
         """Stop in order, dropping clients, and keep the data."""
         if self._process is None:
             return
+        self._unwatch()
         self._process.send_signal(signal.SIGINT)  # fast shutdown
         try:
             self._process.wait(timeout=20)
@@ -155,6 +162,21 @@ class EmbeddedPostgres:
             return subprocess.Popen(
                 command, stdout=log, stderr=log, start_new_session=True, **self._account
             )
+
+    def _watch(self, pid: int) -> None:
+        self._unwatch()
+        self._watcher = subprocess.Popen(
+            ["sh", "-c", _WATCH, str(pid), str(self._folder)],
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+        )
+
+    def _unwatch(self) -> None:
+        """Before the server's pid may belong to somebody else."""
+        if self._watcher is not None:
+            self._watcher.kill()
+            self._watcher.communicate()
+            self._watcher = None
 
     def _accepts(self) -> bool:
         try:
