@@ -57,12 +57,17 @@ def test_all_laws_hold_on_bags(case):
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize("number", [0, 1])  # together they have every type
-def test_all_laws_hold_on_spark_and_both_sides_are_what_bags_give(spark, number):
+@pytest.mark.parametrize("body", ["spark", "staged"])
+def test_all_laws_hold_on_spark_and_both_sides_are_what_bags_give(spark, tmp_path, body, number):
     from viewkeeper.spark.arrow import table_of
     from viewkeeper.spark.relation import SparkRelation
+    from viewkeeper.spark.staged import Staging
 
     def load(schema, lines):
-        return SparkRelation.from_arrow(spark, table_of(schema, lines), schema)
+        table = table_of(schema, lines)
+        if body == "staged":
+            return Staging(spark, tmp_path).relation(table, schema)
+        return SparkRelation.from_arrow(spark, table, schema)
 
     setting = SETTINGS[number]
     apart, together = batched(setting, drawn(contents_for(setting), CASES_PER_JOB))
