@@ -1,0 +1,77 @@
+"""Staged relations: what stays in Arrow, and how large tables reach Spark."""
+
+import pytest
+
+from viewkeeper.algebra import Bag, Schema
+from viewkeeper.algebra.expressions import (
+    Arithmetic,
+    Column,
+    Comparison,
+    IsNull,
+    Literal,
+    Not,
+    Output,
+)
+from viewkeeper.algebra.types import DOUBLE, INTEGER, STRING
+from viewkeeper.protocols.batched_sweep import BatchedSweep
+from viewkeeper.simulator.generator import Size, random_scenario
+from viewkeeper.simulator.run import judged
+from viewkeeper.simulator.scenario import Network
+from viewkeeper.simulator.scheduler import SeededScheduler, run_to_end
+from viewkeeper.simulator.world import World
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+ROWS = Schema.of(k=INTEGER, name=STRING)
+BAG = Bag.signed(ROWS, [((1, "a"), 2), ((2, None), -1), ((None, "c"), 1)])
+
+
+@pytest.fixture
+def staging(spark, tmp_path):
+    from viewkeeper.spark.staged import Staging
+
+    return Staging(spark, tmp_path)
+
+
+def test_keys_are_found_without_a_spark_job(staging):
+    from viewkeeper.spark.staged import StagedRelation
+
+    twice = staging.of_bag(BAG) + staging.of_bag(BAG)
+    keys = twice.select((Output("key", Column("k")),)).where(Not(IsNull(Column("key")))).support()
+    assert isinstance(keys, StagedRelation)
+    assert keys.to_bag() == Bag.of(Schema.of(key=INTEGER), [(1,), (2,)])
+
+
+def test_what_cancels_is_in_no_support(staging):
+    gone = staging.of_bag(BAG) - staging.of_bag(BAG)
+    assert gone.support().to_bag().is_empty()
+    assert gone.is_empty()
+
+
+def test_filters_and_expressions_give_what_bags_give(staging):
+    predicate = Comparison(">", Column("k"), Literal(1, INTEGER))
+    outputs = (Output("next", Arithmetic("+", Column("k"), Literal(1, INTEGER))),)
+    staged = staging.of_bag(BAG)
+    assert staged.where(predicate).to_bag() == BAG.where(predicate)
+    assert staged.select(outputs).to_bag() == BAG.select(outputs)
+
+
+def test_large_tables_and_doubles_take_the_long_way_and_arrive(staging, monkeypatch):
+    from viewkeeper.spark import staged as module
+
+    monkeypatch.setattr(module, "IN_PLAN_ROWS_MAX", 1)
+    schema = Schema.of(x=DOUBLE, k=INTEGER)
+    bag = Bag.of(schema, [(float("nan"), 1), (float("nan"), 1), (-0.0, 2), (0.0, 2)])
+    assert staging.of_bag(bag).support().to_bag() == bag.support()
+    other = Bag.of(Schema.of(j=INTEGER), [(1,), (2,)])
+    joined = staging.of_bag(bag).join(staging.of_bag(other), (("k", "j"),))
+    assert joined.to_bag() == bag.join(other, (("k", "j"),))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_batched_sweep_is_complete_on_staged_relations_too(staging, seed):
+    scenario = random_scenario(seed, Size(transactions=4))
+    network = Network(fifo=False, inversions=True)
+    world = World(scenario, BatchedSweep, network, embody=staging.of_bag)
+    run_to_end(world, SeededScheduler(seed))
+    assert judged(BatchedSweep, seed, scenario, world).is_good
