@@ -29,7 +29,8 @@ from viewkeeper.timeline import Cut
 from viewkeeper.views.definition import ViewDefinition
 from viewkeeper.views.level import Level
 
-CUTS_SEARCHED_MAX = 200_000
+# Every cut costs an evaluation of the views from scratch.
+CUTS_SEARCHED_MAX = 50_000
 
 
 class Undecided(ViewkeeperError):
@@ -154,6 +155,7 @@ class _Checker:
         lengths = self.histories.lengths
         reached, waiting = set(frontier), list(frontier)
         while waiting:
+            self._require_few(len(self.views))
             for cut in waiting.pop().successors(lengths):
                 if cut not in reached and self.views.at(cut) == state:
                     reached.add(cut)
@@ -179,13 +181,7 @@ class _Checker:
         return None
 
     def _cuts_by_state(self) -> dict[State, list[Cut]]:
-        if self.histories.number_of_cuts > CUTS_SEARCHED_MAX:
-            raise Undecided(
-                "too-many-cuts",
-                "the level can't be decided by search",
-                detail=f"{self.histories.number_of_cuts} cuts, at most {CUTS_SEARCHED_MAX} searched",
-                hint="give the cut of each state, or check a shorter run",
-            )
+        self._require_few(self.histories.number_of_cuts)
         wanted = {state for _, state in self.states}
         cuts_of: defaultdict[State, list[Cut]] = defaultdict(list)
         for cut in self.histories.all_cuts():
@@ -193,6 +189,15 @@ class _Checker:
             if state in wanted:
                 cuts_of[state].append(cut)
         return cuts_of
+
+    def _require_few(self, cuts: int) -> None:
+        if cuts > CUTS_SEARCHED_MAX:
+            raise Undecided(
+                "too-many-cuts",
+                "the level can't be decided by search",
+                detail=f"{cuts} cuts or more, at most {CUTS_SEARCHED_MAX} are searched",
+                hint="give the cut of each state, or check a shorter run",
+            )
 
     # -- witnesses ---------------------------------------------------------------------------------
 

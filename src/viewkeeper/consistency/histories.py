@@ -74,6 +74,10 @@ class ViewStates:
         self.histories = histories
         self._states: dict[Cut, State] = {}
 
+    def __len__(self) -> int:
+        """How many cuts have been evaluated."""
+        return len(self._states)
+
     def at(self, cut: Cut) -> State:
         state = self._states.get(cut)
         if state is None:

@@ -162,6 +162,17 @@ def test_too_many_cuts_without_claims_are_undecided(monkeypatch):
         verdict(bag(), bag(1), bag(), bag(1, 2))
 
 
+def test_a_search_for_a_complete_path_is_bounded_too(monkeypatch):
+    """Many transactions that change nothing leave many paths open."""
+    invisible = SourceHistories(
+        {P: Bag(ROWS), Q: Bag(ROWS)},
+        {"p": inserts(P, *range(10)), "q": inserts(Q, *range(20, 30))},
+    )
+    monkeypatch.setattr(checker_module, "CUTS_SEARCHED_MAX", 50)
+    with pytest.raises(Undecided):
+        check([pair_view()], invisible, states(bag()))
+
+
 def test_search_and_brute_force_agree_on_every_short_history():
     """All histories of up to three states over a few contents, against the definitions word by word."""
     view = ViewStates([pair_view()], HISTORIES)
