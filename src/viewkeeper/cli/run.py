@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
 from pathlib import Path
@@ -32,12 +33,17 @@ def run(
     allow_setup: Annotated[
         bool, typer.Option("--allow-setup", help="Set the sources up first, where that is missing.")
     ] = False,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option("--metrics-port", help="Serve /metrics for Prometheus on this loopback port."),
+    ] = None,
     project: Project = Path("."),
     as_json: Json = False,
 ) -> None:
     """Keep the project's views. Goes on from where it stopped; Ctrl-C ends it in order."""
     from viewkeeper.cli.live import LiveTable
     from viewkeeper.runtime.keeper import Keeper
+    from viewkeeper.runtime.metrics import Metrics, MetricsServer
     from viewkeeper.runtime.run_state import RunState
 
     stop = threading.Event()
@@ -46,31 +52,31 @@ def run(
         if not as_json:
             write_line("Connecting to the sources …", stderr=True)
         views = dict(keeper.views)
+        metrics = Metrics()
         state = RunState(keeper.config.folder, views)
         table = None if as_json else LiveTable(views)
-        with state, table or _nothing():
+        listeners = [
+            state.on_event,
+            metrics.on_event,
+            write_json if table is None else table.on_event,
+        ]
 
-            def on_event(event: dict[str, Any]) -> None:
-                state.on_event(event)
-                if table is None:
-                    write_json(event)
-                else:
-                    table.on_event(event)
+        def on_event(event: dict[str, Any]) -> None:
+            for listener in listeners:
+                listener(event)
 
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(state)
+            if metrics_port is not None:
+                stack.enter_context(MetricsServer(metrics, metrics_port))
+            if table is not None:
+                stack.enter_context(table)
             keeper.run(
                 until_caught_up=until_caught_up,
                 for_seconds=for_seconds,
                 on_event=on_event,
                 stop=stop,
             )
-
-
-class _nothing:
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *_: object) -> None:
-        return None
 
 
 def _end_in_order(stop: threading.Event) -> None:

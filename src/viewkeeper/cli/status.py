@@ -16,6 +16,7 @@ from viewkeeper.cli.run import Project
 from viewkeeper.errors import SourceError, UsageError
 
 POLL_SECONDS = 0.2
+ROWS_COUNTED_MAX = 500_000
 
 
 def register(app: typer.Typer) -> None:
@@ -51,9 +52,10 @@ def _status(keeper: Any) -> dict[str, Any]:
 
     run = read_run_state(keeper.config.folder)
     try:
-        latest = keeper.warehouse(with_spark=False).latest()
+        warehouse = keeper.warehouse(with_spark=False)
+        latest = warehouse.latest()
     except UsageError:
-        latest = None
+        warehouse = latest = None
     now = dt.datetime.now(dt.UTC)
     age = None if latest is None else round((now - latest.committed_at).total_seconds(), 1)
     known = {} if latest is None else latest.views
@@ -71,8 +73,7 @@ def _status(keeper: Any) -> dict[str, Any]:
                 "state": run["state"],
                 "level": run["views"].get(name, {}).get("level"),
                 "protocol": run["views"].get(name, {}).get("protocol"),
-                "rows": view.base_rows + view.log_rows,
-                "rows_are": "stored",
+                "rows": _rows(warehouse, name, view),
                 "epoch": latest.epoch if latest else 0,
                 "definition_version": view.definition_version,
                 "lag_seconds": age,
@@ -81,6 +82,14 @@ def _status(keeper: Any) -> dict[str, Any]:
         },
         "last_batch": run.get("batch"),
     }
+
+
+def _rows(warehouse: Any, name: str, view: Any) -> int | None:
+    """How many rows the view has; None where counting them would take long."""
+    if view.base_rows + view.log_rows > ROWS_COUNTED_MAX:
+        return None
+    counted = warehouse.read_arrow(name, with_count=True)
+    return sum(counted.column("_count").to_pylist())
 
 
 def _source_status(keeper: Any, name: str, position: Any) -> dict[str, Any]:
@@ -115,13 +124,13 @@ def _show(found: dict[str, Any]) -> None:
     if not found["views"]:
         write_line("There are no views in the warehouse yet: viewkeeper run loads them.")
         return
-    grid = Table("view", "level", "protocol", "stored rows", "last change")
+    grid = Table("view", "level", "protocol", "rows", "last change")
     for name, view in found["views"].items():
         grid.add_row(
             name,
             view["level"] or "?",
             view["protocol"] or "?",
-            f"{view['rows']:,}",
+            "many" if view["rows"] is None else f"{view['rows']:,}",
             f"{view['lag_seconds']:,.0f} s ago",
         )
     console().print(grid)

@@ -1,0 +1,43 @@
+import urllib.error
+import urllib.request
+
+import pytest
+
+from viewkeeper.runtime.metrics import Metrics, MetricsServer
+
+BATCH = {
+    "event": "batch",
+    "transactions": 3,
+    "rows": 5,
+    "txn": 42,
+    "epoch": 7,
+    "freshness_seconds": 0.25,
+    "seconds": {"ask": 0.5},
+    "asked": {"shop": {"queries": 2, "keys": 4, "rows": 9}},
+    "changed": {'odd"view': {"inserted": 6, "deleted": 1}},
+}
+
+
+def test_batches_add_up_and_labels_are_escaped():
+    metrics = Metrics()
+    metrics.on_event(BATCH)
+    metrics.on_event(BATCH)
+    metrics.on_event({"event": "source_waiting", "error": {"source": "crm"}})
+    text = metrics.text()
+    assert "viewkeeper_transactions_total 6\n" in text
+    assert "viewkeeper_frontier 42\n" in text
+    assert 'viewkeeper_source_rows_total{source="shop"} 18\n' in text
+    assert 'viewkeeper_view_rows_inserted_total{view="odd\\"view"} 12\n' in text
+    assert 'viewkeeper_source_waits_total{source="crm"} 1\n' in text
+    assert "# TYPE viewkeeper_epochs_total counter\n" in text
+
+
+def test_the_server_answers_on_loopback_and_knows_one_page():
+    metrics = Metrics()
+    metrics.on_event(BATCH)
+    with MetricsServer(metrics, 0) as server:
+        url = f"http://127.0.0.1:{server.port}"
+        with urllib.request.urlopen(f"{url}/metrics") as answer:
+            assert answer.read().decode() == metrics.text()
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(f"{url}/")
