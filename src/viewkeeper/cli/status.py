@@ -89,7 +89,7 @@ def _rows(warehouse: Any, name: str, view: Any) -> int | None:
     if view.base_rows + view.log_rows > ROWS_COUNTED_MAX:
         return None
     counted = warehouse.read_arrow(name, with_count=True)
-    return sum(counted.column("_count").to_pylist())
+    return int(sum(counted.column("_count").to_pylist()))
 
 
 def _source_status(keeper: Any, name: str, position: Any) -> dict[str, Any]:
