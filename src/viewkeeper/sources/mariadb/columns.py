@@ -222,7 +222,7 @@ def _labels(column_type: str) -> tuple[str, ...]:
 def _refusal(kind: str, declared: str, charset: str, row: Mapping[str, Any]) -> str:
     extra = str(row["EXTRA"] or "").upper()
     if "VIRTUAL" in extra:
-        return "a virtual generated column is computed at reading: the log does not hold it"
+        return "a virtual generated column is not stored: old values of it need not be in the log"
     if "compressed" in declared:
         return "the log holds a compressed column in the storage engine's own form"
     if "mariadb-5.3" in declared:
