@@ -12,9 +12,19 @@ from viewkeeper.merging.messages import RelevanceArrived
 
 
 class Integrator:
-    """Numbers updates 1, 2, 3, …; views may come and go."""
+    """Numbers updates 1, 2, 3, …; views may come and go.
 
-    def __init__(self, views: Mapping[str, Iterable[Hashable]] | None = None) -> None:
+    ``keep_source_order``: a source is a stream, whose transactions show in its order. Without it only
+    views that have something in common order them, as in the paper.
+    """
+
+    def __init__(
+        self,
+        views: Mapping[str, Iterable[Hashable]] | None = None,
+        *,
+        keep_source_order: bool = True,
+    ) -> None:
+        self.keep_source_order = keep_source_order
         self.views = {view: frozenset(relations) for view, relations in (views or {}).items()}
         self.last_row = 0
 
@@ -25,7 +35,8 @@ class Integrator:
         changed = set(relations)
         concerned = tuple(view for view, reads in self.views.items() if reads & changed)
         self.last_row += 1
-        return RelevanceArrived(self.last_row, concerned, (source,), more)
+        streams = (source,) if self.keep_source_order else ()
+        return RelevanceArrived(self.last_row, concerned, streams, more)
 
     def number_view(self, view: str, sources: Iterable[str]) -> RelevanceArrived:
         """The initial extent of a new view as an update of its own.

@@ -15,6 +15,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
 
 from viewkeeper.errors import UsageError, invariant
+from viewkeeper.merging.algorithm import MergeAlgorithm
 from viewkeeper.merging.commit_order import CommitOrder, DependentOnly, Numbers
 from viewkeeper.merging.complete_n import CompleteN
 from viewkeeper.merging.groups import partition
@@ -53,15 +54,22 @@ GroupsEvent = Event | ViewAdded | ViewDropped
 class MergeGroups:
     """The merge processes of all groups, as one state machine."""
 
-    def __init__(self, make_order: Callable[[Numbers], CommitOrder] = DependentOnly) -> None:
+    def __init__(
+        self,
+        make_order: Callable[[Numbers], CommitOrder] = DependentOnly,
+        choose: Callable[[Iterable[Promise], ViewUpdateTable], MergeAlgorithm] = algorithm_for,
+        ties: Iterable[Iterable[str]] = (),
+    ) -> None:
+        """``ties``: views that transactions will change together; others are found as they come."""
         self.relations: dict[str, frozenset[Hashable]] = {}
         self.promises: dict[str, Promise] = {}
         self.processes: list[MergeProcess] = []
         self._make_order = make_order
+        self._choose = choose
         self._numbers = Numbers()
         self._announced = 0
         # Views that some transaction changed together: groups by relations alone would part them.
-        self._ties: dict[frozenset[str], None] = {}
+        self._ties: dict[frozenset[str], None] = {frozenset(tie): None for tie in ties}
         # Within a unit: the views that its rows have concerned so far.
         self._unit: frozenset[str] | None = None
         self._dropped: set[str] = set()
@@ -156,7 +164,7 @@ class MergeGroups:
 
     def _process(self, table: ViewUpdateTable, commits: CommitOrder) -> MergeProcess:
         promises = [self.promises[view] for view in table.columns]
-        algorithm = algorithm_for(promises, table)
+        algorithm = self._choose(promises, table)
         if self._unit is None and not isinstance(algorithm, CompleteN):
             # A block was open, and nobody counts blocks any more.
             table.close_unit()

@@ -7,6 +7,7 @@ of this an update may be a whole transaction over several relations (MVC, sectio
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from viewkeeper.errors import invariant
@@ -26,7 +27,7 @@ class ActionList:
     contents: Any = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        ascending = all(a < b for a, b in zip(self.rows, self.rows[1:], strict=False))
+        ascending = all(a < b for a, b in pairwise(self.rows))
         invariant(self.rows and ascending, f"an action list of {self.view} covers {self.rows}")
 
     @property

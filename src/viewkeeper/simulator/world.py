@@ -197,7 +197,7 @@ class World:
             case InstallChange():
                 self._install(action)
             case InstallBatch():
-                for step in _steps(action):
+                for step in steps_of(action):
                     self._install(step)
 
     def _install(self, install: InstallChange) -> None:
@@ -219,7 +219,7 @@ class World:
         )
 
 
-def _steps(batch: InstallBatch) -> Iterator[InstallChange]:
+def steps_of(batch: InstallBatch) -> Iterator[InstallChange]:
     """A batch as the sequence of changes that it stands for: each is a state a reader can ask for."""
     names = [name for name in batch.change.schema.names if name != TXN]
     columns = tuple(Output(name, Column(name)) for name in names)
