@@ -1,0 +1,243 @@
+"""How the demo is told: as plain lines, or as a page of live figures in a terminal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from viewkeeper.cli.output import console, write_line
+
+Event = Mapping[str, Any]
+
+REFRESHES_PER_SECOND = 4
+LINES_SHOWN_SECONDS = 2.0
+
+# What is being waited for after an event, for the line under the page.
+_NEXT = {
+    "began": "The servers are starting",
+    "anomaly": "The servers are being filled",
+    "sources_ready": "Viewkeeper is starting",
+    "run_started": "Spark is starting and the feeds are being opened",
+    "loading": "The views are being loaded, each source at one cut, while everybody writes",
+    "relation_read": "The views are being computed",
+    "loaded": "Everybody writes; every transaction becomes a state of the views",
+    "resumed": "It went on from the ledger; everybody still writes",
+    "writers_stopped": "The last transactions come in",
+    "settled": "The run is being stopped in order",
+    "auditing": "Every view is computed anew from the sources and compared row by row",
+    "audited": "Everything is being put away",
+}
+
+
+def sentence(event: Event) -> str:
+    """An event in words; empty for those that only move figures."""
+    match event["event"]:
+        case "sources_ready":
+            return f"The sources are there: {', '.join(event['sources'])}."
+        case "run_started":
+            return f"viewkeeper run is process {event['pid']}."
+        case "loaded":
+            rows = ", ".join(f"{view} {count:,}" for view, count in event["rows"].items())
+            return f"The views have appeared, {event['seconds']:.1f} s: {rows} rows."
+        case "killed":
+            return (
+                f"kill -9 {event['pid']}: the run and its JVM are gone, "
+                f"{event['transactions']:,} transactions are in the warehouse."
+            )
+        case "resumed":
+            return (
+                f"Resumed after {event['seconds']:.1f} s, behind transaction "
+                f"{event['goes_on_after']:,}, with {event['transactions']:,} at once."
+            )
+        case "writers_stopped":
+            return f"The writers have stopped: {event['total']:,} transactions committed."
+        case "settled":
+            verdict = "nothing lost, nothing doubled" if event["ok"] else "THAT IS WRONG"
+            return (
+                f"{event['committed']:,} committed at the sources, {event['transactions']:,} "
+                f"states in the warehouse: {verdict}."
+            )
+        case "audited":
+            found = (f"{v['view']} {v['verdict']} ({v['rows']:,} rows)" for v in event["views"])
+            return f"Audit: {', '.join(found)}."
+        case _:
+            return ""
+
+
+def style_of(event: Event) -> str:
+    if event["event"] == "killed" or event.get("ok") is False:
+        return "bold red"
+    return "green" if event["event"] in ("loaded", "resumed", "settled", "audited") else ""
+
+
+def anomaly_table(event: Event) -> Table:
+    """The same updates under two protocols, in two columns."""
+    table = Table(
+        title=f"Why it is hard: three updates meet in {event['view']}", title_justify="left"
+    )
+    table.add_column("update, while others are under way")
+    for protocol in event["protocols"]:
+        table.add_column(f"the view under {protocol['protocol']}")
+    for number, update in enumerate(event["updates"]):
+        states = (protocol["states"][number] for protocol in event["protocols"])
+        table.add_row(update, *(_marked(state) for state in states))
+    table.add_section()
+    levels = (
+        Text(f"{p['level']} consistency" if p["is_good"] else "wrong, and wrong for good")
+        for p in event["protocols"]
+    )
+    table.add_row("the checker's verdict", *levels, style="bold")
+    return table
+
+
+def _marked(state: Mapping[str, Any]) -> Text:
+    mark, style = ("✓", "green") if state["right"] else ("✗", "bold red")
+    return Text(f"{mark} {state['view']}", style)
+
+
+def summary_lines(event: Event) -> list[str]:
+    equal = [view for view, verdict in event["audits"].items() if verdict == "equal"]
+    fresh = event["freshness_seconds"]
+    return [
+        f"{len(equal)} of {len(event['audits'])} views equal to their sources after a kill -9, "
+        f"{event['transactions']:,} transactions in {event['epochs']:,} commits, "
+        f"{sum(event['queries'].values()):,} questions to the sources"
+        + (f", fresh to {fresh:.2f} s." if fresh is not None else "."),
+        f"Done in {event['seconds']:.0f} s; "
+        + (f"the project is in {event['kept']}." if event["kept"] else "nothing was left behind."),
+    ]
+
+
+class Lines:
+    """One line per thing worth telling, and the figures every other second."""
+
+    def __init__(self) -> None:
+        self._told_at = float("-inf")
+
+    def __enter__(self) -> Lines:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def on_event(self, event: Event) -> None:
+        match event["event"]:
+            case "anomaly":
+                console().print(anomaly_table(event))
+            case "figures":
+                now = time.monotonic()
+                if now - self._told_at >= LINES_SHOWN_SECONDS:
+                    self._told_at = now
+                    write_line(_figures_line(event))
+            case "relation_read":
+                write_line(f"Read {event['rows']:,} rows of {event['relation']}.")
+            case "summary":
+                for line in summary_lines(event):
+                    write_line(line, "bold" if event["ok"] else "bold red")
+            case _ if sentence(event):
+                write_line(sentence(event), style_of(event))
+        if event["event"] != "relation_read" and event["event"] in _NEXT:
+            write_line(f"{_NEXT[event['event']]} …", "dim")
+
+
+def _figures_line(event: Event) -> str:
+    rows = ", ".join(f"{view} {count:,}" for view, count in event["rows"].items())
+    return (
+        f"{sum(event['committed'].values()):,} committed, {event['transactions']:,} in the views "
+        f"({event['epochs']:,} commits), fresh to {event['freshness_seconds']:.2f} s; rows: {rows}; "
+        f"questions: {', '.join(f'{s} {n:,}' for s, n in event['queries'].items())}"
+    )
+
+
+class Page:
+    """A page that is redrawn in place; what is worth keeping stays above it."""
+
+    def __init__(self) -> None:
+        self._console: Console = console()
+        self._figures: Event | None = None
+        self._loading: tuple[int, int] | None = None
+        self._waiting = Spinner("dots", text="")
+        self._began = time.monotonic()
+        self._live = Live(
+            get_renderable=self._drawn,
+            console=self._console,
+            refresh_per_second=REFRESHES_PER_SECOND,
+            transient=True,
+        )
+
+    def __enter__(self) -> Page:
+        self._live.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._live.__exit__(*error)
+
+    def on_event(self, event: Event) -> None:
+        match event["event"]:
+            case "anomaly":
+                self._console.print(anomaly_table(event))
+            case "loading":
+                self._loading = (0, event["rows_expected"])
+            case "relation_read":
+                self._loading = (event["total"], (self._loading or (0, event["total"]))[1])
+            case "loaded":
+                self._loading = None
+            case "figures":
+                self._figures = event
+            case "summary":
+                self._live.stop()
+                if self._figures is not None:
+                    self._console.print(_figures_grid(self._figures))
+                for line in summary_lines(event):
+                    write_line(line, "bold" if event["ok"] else "bold red")
+        if said := sentence(event):
+            self._console.print(Text(said, style_of(event)))
+        if event["event"] in _NEXT:
+            self._waiting.update(text=f"{_NEXT[event['event']]} …")
+
+    def _drawn(self) -> RenderableType:
+        parts: list[RenderableType] = []
+        if self._figures is not None:
+            parts.append(_figures_grid(self._figures))
+        if self._loading is not None:
+            parts.append(_progress(*self._loading, time.monotonic() - self._began))
+        parts.append(self._waiting)
+        return Group(*parts)
+
+
+def _progress(rows: int, expected: int, seconds: float) -> Text:
+    share = min(rows / expected, 1.0) if expected else 1.0
+    bar = "█" * round(share * 30)
+    return Text(f"{bar:░<30} {rows:,} of {expected:,} rows read, {share:.0%}", "cyan")
+
+
+def _figures_grid(event: Event) -> Table:
+    views = Table(title="views", title_justify="left")
+    views.add_column("view")
+    views.add_column("rows", justify="right")
+    for view, rows in event["rows"].items():
+        views.add_row(view, f"{rows:,}")
+    sources = Table(title="sources", title_justify="left")
+    sources.add_column("source")
+    for heading in ("committed", "questions", "rows fetched"):
+        sources.add_column(heading, justify="right")
+    for source, committed in event["committed"].items():
+        asked, fetched = event["queries"][source], event["rows_fetched"][source]
+        sources.add_row(source, f"{committed:,}", f"{asked:,}", f"{fetched:,}")
+    whole = Table(title="warehouse", title_justify="left", show_header=False)
+    whole.add_column()
+    whole.add_column(justify="right")
+    whole.add_row("transactions committed", f"{sum(event['committed'].values()):,}")
+    whole.add_row("states of the views", f"{event['transactions']:,}")
+    whole.add_row("commits", f"{event['epochs']:,}")
+    whole.add_row("fresh to", f"{event['freshness_seconds']:.2f} s")
+    grid = Table.grid(padding=(0, 2))
+    grid.add_row(views, sources, whole)
+    return grid

@@ -1,0 +1,243 @@
+"""The demo's story, told in events, from the first server to the last audit.
+
+The run is a process of its own, as in real life, so that it can be killed. Whatever happens, all that
+was started is ended and all that was written is removed, unless the user wants to keep it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from viewkeeper.demo.figures import Figures
+from viewkeeper.demo.interruption import Interruption
+from viewkeeper.demo.processes import Command, Servers
+from viewkeeper.demo.scenery import SOURCES, Scene, write_scene
+from viewkeeper.demo.writers import Writers
+from viewkeeper.errors import UsageError, ViewkeeperError
+
+Event = dict[str, Any]
+OnEvent = Callable[[Event], None]
+
+# A machine that is busy with other things is waited for, but not for ever.
+PATIENCE_SECONDS = 180.0
+POLL_SECONDS = 0.25
+
+
+def tell(on_event: OnEvent, *, seconds: float, keep: Path | None = None) -> bool:
+    """The whole demo; whether everything came out right. ``keep``: where its project stays."""
+    began = time.monotonic()
+    with Interruption() as interruption, contextlib.ExitStack() as stack:
+        # Called last of all ends: first in, last out.
+        folder = _folder(keep, stack)
+        story = _Story(folder, on_event, interruption, stack)
+        # Called first of all ends: from here on Ctrl-C has nothing left to interrupt.
+        stack.callback(interruption.ignore)
+        good = story.told(seconds)
+        if keep is not None:
+            shutil.rmtree(folder / ".scratch", ignore_errors=True)
+            (folder / ".unfinished").unlink()
+        interruption.ignore()
+        stack.close()
+    on_event(story.summary(good, time.monotonic() - began, keep))
+    return good
+
+
+def _folder(keep: Path | None, stack: contextlib.ExitStack) -> Path:
+    if keep is None:
+        folder = Path(tempfile.mkdtemp(prefix="viewkeeper-demo-"))
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        return folder
+    if keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
+        raise UsageError("folder-not-empty", f"{keep} is not empty", hint="name a new folder")
+    try:
+        keep.mkdir(parents=True, exist_ok=True)
+        (keep / ".unfinished").touch()
+    except OSError as error:
+        raise UsageError("not-writable", f"can't write to {keep}", detail=str(error)) from None
+    stack.callback(_remove_unfinished, keep)
+    return keep
+
+
+def _remove_unfinished(folder: Path) -> None:
+    if (folder / ".unfinished").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Story:
+    def __init__(
+        self,
+        folder: Path,
+        on_event: OnEvent,
+        interruption: Interruption,
+        stack: contextlib.ExitStack,
+    ) -> None:
+        self._folder = folder
+        self._on_event = on_event
+        self._interruption = interruption
+        self._stack = stack
+        self._figures = Figures(SOURCES)
+        self._audits: list[Event] = []
+        self._committed: dict[str, int] = dict.fromkeys(SOURCES, 0)
+        self._seconds_to_resume = 0.0
+
+    def told(self, seconds: float) -> bool:
+        """All steps in order; whether nothing was lost, nothing doubled, and every audit equal."""
+        self._tell("began", seconds=seconds, sources=list(SOURCES))
+        scene = self._set_the_scene()
+        writers = Writers(scene)
+        self._stack.callback(writers.stop)
+        run = self._first_run(scene, writers)
+        deadline = time.monotonic() + seconds
+        self._watch(run, writers, until=deadline - seconds / 2, batches=1)
+        run = self._killed_and_resumed(scene, run, writers)
+        self._watch(run, writers, until=deadline, batches=1)
+        settled = self._settled(run, writers)
+        run.stop()
+        return self._audited(scene) and settled
+
+    def summary(self, good: bool, seconds: float, keep: Path | None) -> Event:
+        return {
+            "event": "summary",
+            "ok": good,
+            "seconds": round(seconds, 1),
+            **self._figures.as_dict(self._committed),
+            "seconds_to_resume": self._seconds_to_resume,
+            "audits": {audit["view"]: audit["verdict"] for audit in self._audits},
+            "kept": None if keep is None else str(keep),
+        }
+
+    # -- the steps --------------------------------------------------------------------------------
+
+    def _set_the_scene(self) -> Scene:
+        with self._interruption.deferred():
+            servers = Servers(self._interruption)
+            self._stack.callback(servers.stop)
+        self._tell_of_anomalies()  # while the servers start
+        scene = write_scene(self._folder, servers.urls())
+        self._tell("sources_ready", sources=list(scene.urls))
+        return scene
+
+    def _tell_of_anomalies(self) -> None:
+        from viewkeeper.demo.anomaly import compared
+
+        self._tell("anomaly", **compared())
+
+    def _first_run(self, scene: Scene, writers: Writers) -> Command:
+        run = self._started(scene, "run", "--allow-setup")
+        self._tell("run_started", pid=run.pid)
+        loading = self._awaited(run, "loading")
+        # The sources are set up and their positions noted: from here on every commit counts.
+        writers.start()
+        self._tell("loading", views=loading["views"], rows_expected=_rows_expected(loading))
+        rows = 0
+        while (event := self._awaited(run, "relation_read", "loaded"))["event"] != "loaded":
+            rows += event["rows"]
+            self._tell("relation_read", relation=event["relation"], rows=event["rows"], total=rows)
+        self._figures.take_stock(scene.folder / "warehouse")
+        self._tell("loaded", seconds=event["seconds"], rows=self._figures.rows)
+        return run
+
+    def _watch(self, run: Command, writers: Writers, *, until: float, batches: int) -> None:
+        """Tell of every batch until some moment, and until there have been so many at least."""
+        patience = time.monotonic() + PATIENCE_SECONDS
+        while batches > 0 or time.monotonic() < until:
+            event = run.next_event(POLL_SECONDS)
+            if event is not None and event["event"] == "batch":
+                self._figures.add_batch(event)
+                batches -= 1
+                self._tell_figures(writers)
+            _require_patience(patience, "a batch of changes")
+
+    def _killed_and_resumed(self, scene: Scene, run: Command, writers: Writers) -> Command:
+        run.kill()
+        killed_at = time.monotonic()
+        self._figures.take_stock(scene.folder / "warehouse")
+        self._tell("killed", pid=run.pid, signal=9, transactions=self._figures.txn)
+        run = self._started(scene, "run")
+        self._tell("run_started", pid=run.pid)
+        batch = self._awaited(run, "batch")
+        self._seconds_to_resume = round(time.monotonic() - killed_at, 1)
+        before = self._figures.txn
+        self._figures.take_stock(scene.folder / "warehouse")
+        self._figures.add_batch(batch)
+        self._tell(
+            "resumed",
+            pid=run.pid,
+            seconds=self._seconds_to_resume,
+            goes_on_after=before,
+            transactions=batch["transactions"],
+        )
+        self._tell_figures(writers)
+        return run
+
+    def _settled(self, run: Command, writers: Writers) -> bool:
+        """The writers go home; every transaction of theirs must get a number, and none gets two."""
+        writers.stop()
+        self._committed = dict(writers.committed)
+        total = sum(self._committed.values())
+        self._tell("writers_stopped", committed=self._committed, total=total)
+        patience = time.monotonic() + PATIENCE_SECONDS
+        while self._figures.txn < total and time.monotonic() < patience:
+            event = run.next_event(POLL_SECONDS)
+            if event is not None and event["event"] == "batch":
+                self._figures.add_batch(event)
+                self._tell_figures(writers)
+        exact = self._figures.txn == total
+        self._tell("settled", committed=total, transactions=self._figures.txn, ok=exact)
+        return exact
+
+    def _audited(self, scene: Scene) -> bool:
+        self._tell("auditing", views=sorted(self._figures.rows))
+        audit = self._started(scene, "audit")
+        patience = time.monotonic() + PATIENCE_SECONDS
+        while (found := audit.next_event(POLL_SECONDS)) is None:
+            _require_patience(patience, "the audit")
+        self._audits = found["views"]
+        audit.stop()
+        self._tell("audited", ok=found["ok"], views=found["views"])
+        return bool(found["ok"])
+
+    # -- the trade --------------------------------------------------------------------------------
+
+    def _tell(self, event: str, **fields: Any) -> None:
+        self._on_event({"event": event, **fields})
+
+    def _tell_figures(self, writers: Writers) -> None:
+        self._tell("figures", **self._figures.as_dict(writers.committed))
+
+    def _started(self, scene: Scene, *words: str) -> Command:
+        with self._interruption.deferred():
+            command = Command(scene, *words)
+            # By force: what the demo leaves in the middle is thrown away with its folder.
+            self._stack.callback(command.kill)
+        return command
+
+    def _awaited(self, run: Command, *wanted: str) -> Event:
+        """The next event of some kinds; others are passed over."""
+        patience = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            event = run.next_event(POLL_SECONDS)
+            if event is not None and event["event"] in wanted:
+                return event
+            _require_patience(patience, f"the run to say {' or '.join(wanted)}")
+
+
+def _rows_expected(loading: Event) -> int:
+    """How many rows the load will read, all views together: the shop's size is known."""
+    sizes = {"sales": 5000 + 500 + 100, "referrals": 500, "addresses": 500 + 8}
+    return sum(sizes[view] for view in loading["views"])
+
+
+def _require_patience(deadline: float, what: str) -> None:
+    if time.monotonic() > deadline:
+        raise ViewkeeperError(
+            "demo-too-slow",
+            f"the demo waited {PATIENCE_SECONDS:.0f} s for {what} in vain",
+            hint="try again when the machine has less to do",
+        )
