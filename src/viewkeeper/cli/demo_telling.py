@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -156,15 +157,30 @@ def _figures_line(event: Event) -> str:
     )
 
 
+@dataclass
+class _Loading:
+    """The bar of the initial load."""
+
+    expected: int
+    began: float
+    rows: int = 0
+
+    def drawn(self) -> Text:
+        share = min(self.rows / self.expected, 1.0)
+        rate = self.rows / max(time.monotonic() - self.began, 0.001)
+        bar = "█" * round(share * 30)
+        text = f"{self.rows:,} of {self.expected:,} rows read, {share:.0%}, {rate:,.0f} rows/s"
+        return Text(f"{bar:░<30} {text}", "cyan")
+
+
 class Page:
     """A page that is redrawn in place; what is worth keeping stays above it."""
 
     def __init__(self) -> None:
         self._console: Console = console()
         self._figures: Event | None = None
-        self._loading: tuple[int, int] | None = None
+        self._loading: _Loading | None = None
         self._waiting = Spinner("dots", text="")
-        self._began = time.monotonic()
         self._live = Live(
             get_renderable=self._drawn,
             console=self._console,
@@ -184,9 +200,9 @@ class Page:
             case "anomaly":
                 self._console.print(anomaly_table(event))
             case "loading":
-                self._loading = (0, event["rows_expected"])
-            case "relation_read":
-                self._loading = (event["total"], (self._loading or (0, event["total"]))[1])
+                self._loading = _Loading(event["rows_expected"], time.monotonic())
+            case "relation_read" if self._loading is not None:
+                self._loading.rows = event["total"]
             case "loaded":
                 self._loading = None
             case "figures":
@@ -207,15 +223,9 @@ class Page:
         if self._figures is not None:
             parts.append(_figures_grid(self._figures))
         if self._loading is not None:
-            parts.append(_progress(*self._loading, time.monotonic() - self._began))
+            parts.append(self._loading.drawn())
         parts.append(self._waiting)
         return Group(*parts)
-
-
-def _progress(rows: int, expected: int, seconds: float) -> Text:
-    share = min(rows / expected, 1.0) if expected else 1.0
-    bar = "█" * round(share * 30)
-    return Text(f"{bar:░<30} {rows:,} of {expected:,} rows read, {share:.0%}", "cyan")
 
 
 def _figures_grid(event: Event) -> Table:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.resources
+import re
 import shutil
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from string import Template
 from urllib.parse import quote
 
 from viewkeeper.project import PROJECT_FILE, VIEWS_FOLDER
@@ -17,6 +19,10 @@ from viewkeeper.project import PROJECT_FILE, VIEWS_FOLDER
 SERVERS = {"shop": "orders.sql", "crm": "customers.sql"}
 FILE_SOURCE = "depot"
 SOURCES = (*SERVERS, FILE_SOURCE)
+SCRATCH = ".scratch"
+
+# Rows of each relation in the beginning.
+ROWS = {"orders": 5000, "customers": 500, "products": 100, "regions": 8}
 
 _PROJECT = """\
 # The demo's project. Its two PostgreSQL servers ended with the demo, so it can't be run again; the
@@ -39,7 +45,7 @@ class Scene:
 
     @property
     def scratch(self) -> Path:
-        return self.folder / ".scratch"
+        return self.folder / SCRATCH
 
     @property
     def file(self) -> Path:
@@ -49,7 +55,15 @@ class Scene:
 def script_of(source: str) -> str:
     """The script that makes and fills a source's tables."""
     name = SERVERS.get(source, f"{FILE_SOURCE}.sql")
-    return (importlib.resources.files("viewkeeper.demo") / "shop" / name).read_text("utf-8")
+    text = (importlib.resources.files("viewkeeper.demo") / "shop" / name).read_text("utf-8")
+    return Template(text).substitute(ROWS)
+
+
+def rows_to_load(scene: Scene, views: Iterable[str]) -> int:
+    """How many rows the load of some views reads, about: writers are at work already."""
+    texts = [(scene.folder / VIEWS_FOLDER / f"{view}.sql").read_text("utf-8") for view in views]
+    named = [set(re.findall(r"(?:FROM|JOIN) \w+\.(\w+)", text)) for text in texts]
+    return sum(ROWS[relation] for relations in named for relation in relations)
 
 
 def write_scene(folder: Path, server_urls: Mapping[str, str]) -> Scene:

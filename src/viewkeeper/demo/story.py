@@ -17,7 +17,7 @@ from typing import Any
 from viewkeeper.demo.figures import Figures
 from viewkeeper.demo.interruption import Interruption
 from viewkeeper.demo.processes import Command, Servers
-from viewkeeper.demo.scenery import SOURCES, Scene, write_scene
+from viewkeeper.demo.scenery import SCRATCH, SOURCES, Scene, rows_to_load, write_scene
 from viewkeeper.demo.writers import Writers
 from viewkeeper.errors import UsageError, ViewkeeperError
 
@@ -28,22 +28,22 @@ OnEvent = Callable[[Event], None]
 PATIENCE_SECONDS = 180.0
 POLL_SECONDS = 0.25
 
+# In a folder that is to be kept: the demo has not come to its end.
+UNFINISHED = ".unfinished"
+
 
 def tell(on_event: OnEvent, *, seconds: float, keep: Path | None = None) -> bool:
     """The whole demo; whether everything came out right. ``keep``: where its project stays."""
     began = time.monotonic()
     with Interruption() as interruption, contextlib.ExitStack() as stack:
-        # Called last of all ends: first in, last out.
         folder = _folder(keep, stack)
         story = _Story(folder, on_event, interruption, stack)
-        # Called first of all ends: from here on Ctrl-C has nothing left to interrupt.
-        stack.callback(interruption.ignore)
-        good = story.told(seconds)
+        try:
+            good = story.told(seconds)
+        finally:
+            interruption.ignore()  # a second Ctrl-C must not keep the first from ending everything
         if keep is not None:
-            shutil.rmtree(folder / ".scratch", ignore_errors=True)
-            (folder / ".unfinished").unlink()
-        interruption.ignore()
-        stack.close()
+            (folder / UNFINISHED).unlink()
     on_event(story.summary(good, time.monotonic() - began, keep))
     return good
 
@@ -57,16 +57,17 @@ def _folder(keep: Path | None, stack: contextlib.ExitStack) -> Path:
         raise UsageError("folder-not-empty", f"{keep} is not empty", hint="name a new folder")
     try:
         keep.mkdir(parents=True, exist_ok=True)
-        (keep / ".unfinished").touch()
+        (keep / UNFINISHED).touch()
     except OSError as error:
         raise UsageError("not-writable", f"can't write to {keep}", detail=str(error)) from None
-    stack.callback(_remove_unfinished, keep)
+    stack.callback(_remove_leftovers, keep)
     return keep
 
 
-def _remove_unfinished(folder: Path) -> None:
-    if (folder / ".unfinished").exists():
-        shutil.rmtree(folder, ignore_errors=True)
+def _remove_leftovers(folder: Path) -> None:
+    """A project that stays is whole, and has no temporary files of processes that were killed."""
+    is_whole = not (folder / UNFINISHED).exists()
+    shutil.rmtree(folder / SCRATCH if is_whole else folder, ignore_errors=True)
 
 
 class _Story:
@@ -134,7 +135,8 @@ class _Story:
         loading = self._awaited(run, "loading")
         # The sources are set up and their positions noted: from here on every commit counts.
         writers.start()
-        self._tell("loading", views=loading["views"], rows_expected=_rows_expected(loading))
+        expected = rows_to_load(scene, loading["views"])
+        self._tell("loading", views=loading["views"], rows_expected=expected)
         rows = 0
         while (event := self._awaited(run, "relation_read", "loaded"))["event"] != "loaded":
             rows += event["rows"]
@@ -226,12 +228,6 @@ class _Story:
             if event is not None and event["event"] in wanted:
                 return event
             _require_patience(patience, f"the run to say {' or '.join(wanted)}")
-
-
-def _rows_expected(loading: Event) -> int:
-    """How many rows the load will read, all views together: the shop's size is known."""
-    sizes = {"sales": 5000 + 500 + 100, "referrals": 500, "addresses": 500 + 8}
-    return sum(sizes[view] for view in loading["views"])
 
 
 def _require_patience(deadline: float, what: str) -> None:

@@ -14,7 +14,7 @@ from contextlib import closing
 
 import psycopg
 
-from viewkeeper.demo.scenery import FILE_SOURCE, Scene
+from viewkeeper.demo.scenery import FILE_SOURCE, ROWS, Scene
 
 TRANSACTIONS_PER_SECOND = 7.0  # each
 
@@ -83,7 +83,7 @@ def _executed(
     connection: psycopg.Connection | sqlite3.Connection, statements: list[Statement]
 ) -> bool:
     """One transaction; whether it changed anything."""
-    rows = sum(connection.execute(sql, values).rowcount for sql, values in statements)  # type: ignore[arg-type]
+    rows = sum(connection.execute(sql, values).rowcount for sql, values in statements)
     connection.commit()
     return rows > 0
 
@@ -93,13 +93,13 @@ class _Orders:
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
-        self._last = 5000
+        self._last = ROWS["orders"]
 
     def next(self) -> list[Statement]:
         rng = self._rng
         match rng.random():
             case chance if chance < 0.55:
-                customer = _popular(rng, 500)
+                customer = _popular(rng, ROWS["customers"])
                 return [self._order(customer) for _ in range(rng.randint(1, 3))]
             case chance if chance < 0.85:
                 order = rng.randint(max(1, self._last - 50), self._last)
@@ -110,7 +110,12 @@ class _Orders:
 
     def _order(self, customer: int) -> Statement:
         self._last += 1
-        values = (self._last, customer, _popular(self._rng, 100), self._rng.randint(1, 5))
+        values = (
+            self._last,
+            customer,
+            _popular(self._rng, ROWS["products"]),
+            self._rng.randint(1, 5),
+        )
         return ("INSERT INTO orders VALUES (%s, %s, %s, %s)", values)
 
 
@@ -122,10 +127,10 @@ class _Customers:
         self._names = 0
 
     def next(self) -> list[Statement]:
-        rng, customer = self._rng, _popular(self._rng, 500)
+        rng, customer = self._rng, _popular(self._rng, ROWS["customers"])
         if rng.random() < 0.5:
-            sql = "UPDATE customers SET region_id = region_id %% 8 + 1 WHERE customer_id = %s"
-            return [(sql, (customer,))]
+            sql = "UPDATE customers SET region_id = region_id %% %s + 1 WHERE customer_id = %s"
+            return [(sql, (ROWS["regions"], customer))]
         if rng.random() < 0.5:
             self._names += 1
             sql = "UPDATE customers SET name = %s WHERE customer_id = %s"
@@ -147,9 +152,9 @@ class _Depot:
     def next(self) -> list[Statement]:
         if self._rng.random() < 0.9:
             sql = "UPDATE products SET price = price % 200 + 1 WHERE product_id = ?"
-            return [(sql, (self._rng.randint(20, 100),))]
+            return [(sql, (self._rng.randint(20, ROWS["products"]),))]
         self._names += 1
-        region = self._rng.randint(1, 8)
+        region = self._rng.randint(1, ROWS["regions"])
         sql = "UPDATE regions SET region = ? WHERE region_id = ?"
         return [(sql, (f"region {region} ({self._names})", region))]
 

@@ -7,5 +7,5 @@ CREATE TABLE customers (
 CREATE INDEX ON customers (region_id);
 CREATE INDEX ON customers (referred_by);
 INSERT INTO customers
-  SELECT n, 'customer ' || n, 1 + n % 8, CASE WHEN n > 100 THEN 1 + n % 100 END
-  FROM generate_series(1, 500) n;
+  SELECT n, 'customer ' || n, 1 + n % $regions, CASE WHEN n > 100 THEN 1 + n % 100 END
+  FROM generate_series(1, $customers) n;

@@ -7,4 +7,4 @@ CREATE TABLE orders (
 CREATE INDEX ON orders (customer_id);
 CREATE INDEX ON orders (product_id);
 INSERT INTO orders
-  SELECT n, 1 + n * 7919 % 500, 1 + n * 104729 % 100, 1 + n % 5 FROM generate_series(1, 5000) n;
+  SELECT n, 1 + n * 7919 % $customers, 1 + n * 104729 % $products, 1 + n % 5 FROM generate_series(1, $orders) n;
