@@ -164,10 +164,16 @@ class _Loading:
     expected: int
     began: float
     rows: int = 0
+    seconds: float = 0.0
+
+    def read(self, rows: int) -> None:
+        """So many rows in all, now. The writers are at work: there may be more than expected."""
+        self.rows, self.expected = rows, max(rows, self.expected)
+        self.seconds = time.monotonic() - self.began
 
     def drawn(self) -> Text:
-        share = min(self.rows / self.expected, 1.0)
-        rate = self.rows / max(time.monotonic() - self.began, 0.001)
+        share = self.rows / self.expected
+        rate = self.rows / self.seconds if self.seconds else 0
         bar = "█" * round(share * 30)
         text = f"{self.rows:,} of {self.expected:,} rows read, {share:.0%}, {rate:,.0f} rows/s"
         return Text(f"{bar:░<30} {text}", "cyan")
@@ -202,7 +208,7 @@ class Page:
             case "loading":
                 self._loading = _Loading(event["rows_expected"], time.monotonic())
             case "relation_read" if self._loading is not None:
-                self._loading.rows = event["total"]
+                self._loading.read(event["total"])
             case "loaded":
                 self._loading = None
             case "figures":

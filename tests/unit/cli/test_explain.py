@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -50,6 +52,17 @@ def test_the_text_says_what_the_document_says_and_fits(example, capsys):
     assert "shop: rows of shop.orders with o.customer_id among the values of c.customer_id" in text
     assert "reaches complete consistency with batched-sweep (declared: complete)" in text
     assert max(map(len, text.splitlines())) <= 100
+
+
+def test_the_page_in_the_documentation_shows_what_is_printed(example, capsys):
+    page = (Path(__file__).parents[3] / "docs" / "explain.md").read_text()
+    shown = re.search(r"\$ viewkeeper explain sales\n(.*?)```", page, re.DOTALL)[1]
+    question = re.search(r"a change of crm.customers .*?```", page, re.DOTALL)[0]
+    assert execute(["explain", "sales", "--project", str(example)]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(shown)
+    for line in question.splitlines()[:-1]:
+        assert line.strip() in printed
 
 
 def test_a_view_that_groups_says_why_it_is_not_incremental(example, capsys):
