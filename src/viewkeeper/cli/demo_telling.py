@@ -19,6 +19,7 @@ Event = Mapping[str, Any]
 
 REFRESHES_PER_SECOND = 4
 LINES_SHOWN_SECONDS = 2.0
+WIDTH_SIDE_BY_SIDE = 112
 
 # What is being waited for after an event, for the line under the page.
 _NEXT = {
@@ -83,18 +84,18 @@ def anomaly_table(event: Event) -> Table:
     table = Table(
         title=f"Why it is hard: three updates meet in {event['view']}", title_justify="left"
     )
-    table.add_column("update, while others are under way")
+    table.add_column("concurrent update")
     for protocol in event["protocols"]:
-        table.add_column(f"the view under {protocol['protocol']}")
+        table.add_column(f"the view by {protocol['protocol']}")
     for number, update in enumerate(event["updates"]):
         states = (protocol["states"][number] for protocol in event["protocols"])
         table.add_row(update, *(_marked(state) for state in states))
     table.add_section()
     levels = (
-        Text(f"{p['level']} consistency" if p["is_good"] else "wrong, and wrong for good")
+        Text(f"{p['level']} consistency" if p["is_good"] else "wrong for good")
         for p in event["protocols"]
     )
-    table.add_row("the checker's verdict", *levels, style="bold")
+    table.add_row("the verdict", *levels, style="bold")
     return table
 
 
@@ -216,7 +217,7 @@ class Page:
             case "summary":
                 self._live.stop()
                 if self._figures is not None:
-                    self._console.print(_figures_grid(self._figures))
+                    self._console.print(_figures_grid(self._figures, self._console.width))
                 for line in summary_lines(event):
                     write_line(line, "bold" if event["ok"] else "bold red")
         if said := sentence(event):
@@ -227,33 +228,48 @@ class Page:
     def _drawn(self) -> RenderableType:
         parts: list[RenderableType] = []
         if self._figures is not None:
-            parts.append(_figures_grid(self._figures))
+            parts.append(_figures_grid(self._figures, self._console.width))
         if self._loading is not None:
             parts.append(self._loading.drawn())
         parts.append(self._waiting)
         return Group(*parts)
 
 
-def _figures_grid(event: Event) -> Table:
-    views = Table(title="views", title_justify="left")
-    views.add_column("view")
-    views.add_column("rows", justify="right")
+def _figures_grid(event: Event, width: int) -> RenderableType:
+    tables = (_views_table(event), _sources_table(event), _warehouse_table(event))
+    if width < WIDTH_SIDE_BY_SIDE:
+        return Group(*tables)
+    grid = Table.grid(padding=(0, 2))
+    grid.add_row(*tables)
+    return grid
+
+
+def _views_table(event: Event) -> Table:
+    table = Table(title="views", title_justify="left")
+    table.add_column("view")
+    table.add_column("rows", justify="right")
     for view, rows in event["rows"].items():
-        views.add_row(view, f"{rows:,}")
-    sources = Table(title="sources", title_justify="left")
-    sources.add_column("source")
+        table.add_row(view, f"{rows:,}")
+    return table
+
+
+def _sources_table(event: Event) -> Table:
+    table = Table(title="sources", title_justify="left")
+    table.add_column("source")
     for heading in ("committed", "questions", "rows fetched"):
-        sources.add_column(heading, justify="right")
+        table.add_column(heading, justify="right")
     for source, committed in event["committed"].items():
         asked, fetched = event["queries"][source], event["rows_fetched"][source]
-        sources.add_row(source, f"{committed:,}", f"{asked:,}", f"{fetched:,}")
-    whole = Table(title="warehouse", title_justify="left", show_header=False)
-    whole.add_column()
-    whole.add_column(justify="right")
-    whole.add_row("transactions committed", f"{sum(event['committed'].values()):,}")
-    whole.add_row("states of the views", f"{event['transactions']:,}")
-    whole.add_row("commits", f"{event['epochs']:,}")
-    whole.add_row("fresh to", f"{event['freshness_seconds']:.2f} s")
-    grid = Table.grid(padding=(0, 2))
-    grid.add_row(views, sources, whole)
-    return grid
+        table.add_row(source, f"{committed:,}", f"{asked:,}", f"{fetched:,}")
+    return table
+
+
+def _warehouse_table(event: Event) -> Table:
+    table = Table(title="warehouse", title_justify="left", show_header=False)
+    table.add_column()
+    table.add_column(justify="right")
+    table.add_row("transactions committed", f"{sum(event['committed'].values()):,}")
+    table.add_row("states of the views", f"{event['transactions']:,}")
+    table.add_row("commits", f"{event['epochs']:,}")
+    table.add_row("fresh to", f"{event['freshness_seconds']:.2f} s")
+    return table
