@@ -11,6 +11,7 @@ so that managers and merge process agree on them without talking to each other.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from viewkeeper.merging.messages import RelevanceArrived
 from viewkeeper.merging.simple_painting import SimplePainting
@@ -32,16 +33,13 @@ class CompleteN(SimplePainting):
     def __init__(self, table: ViewUpdateTable, every: int) -> None:
         super().__init__(table)
         self.every = every
-        self._ends = block_end(table.announced + 1, every)
 
     def relevance_arrived(self, event: RelevanceArrived) -> Iterator[WarehouseTransaction]:
-        # A global transaction across the border keeps the block open: all its parts or none.
-        ends = event.row >= self._ends and not event.more
-        inside = RelevanceArrived(event.row, event.views, event.streams, more=not ends)
-        if ends:
-            self._ends = block_end(event.row + 1, self.every)
-            self.table.open_unit()
-        yield from super().relevance_arrived(inside)
+        # A global transaction across the border makes two blocks one: all its parts or none, and no
+        # manager's list, which is for a whole block, may be divided.
+        ends = event.row % self.every == 0 and not event.more
+        self.table.open_unit()
+        yield from super().relevance_arrived(replace(event, more=not ends))
 
     def block_ended(self) -> Iterator[WarehouseTransaction]:
         yield from self.revisited(self.table.close_unit())

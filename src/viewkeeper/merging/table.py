@@ -25,7 +25,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from viewkeeper.errors import invariant
+from viewkeeper.errors import InvariantViolated, invariant
 from viewkeeper.merging.messages import ActionList
 
 
@@ -206,7 +206,12 @@ class ViewUpdateTable:
         """The rows that are in one list with it."""
         row = self.rows[number]
         for view in row.red:
-            yield from self.columns[view].waiting[row.cells[view].turn].rows
+            action_list = self.columns[view].waiting.get(row.cells[view].turn)
+            if action_list is None:
+                raise InvariantViolated(
+                    f"row {number} was left out when a list of {view} was applied"
+                )
+            yield from action_list.rows
 
     def earlier(self, number: int) -> Iterator[int]:
         """Rows not applied yet that must show before it, or with it: the list that comes before its

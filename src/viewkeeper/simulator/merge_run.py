@@ -221,8 +221,10 @@ def _cut(world: MergeWorld, group: tuple[str, ...], shown: frozenset[int], start
 
 
 def _expected(world: MergeWorld, group: tuple[str, ...], options: MergeOptions) -> Level:
-    """The weakest manager decides; blocks, batches and global transactions skip states."""
-    promises = [v.promise for v in world.scenario.views if v.name in group]
+    """The weakest manager decides, also of views that joined the group; blocks, batches and global
+    transactions skip states."""
+    members = world.groups.process_of(group[0]).table.columns
+    promises = [v.promise for v in world.scenario.views if v.name in members]
     level = min(promise.level for promise in promises)
     skips = any(p.every > 1 for p in promises) or options.order == "batched"
     tied = any(

@@ -255,13 +255,13 @@ class MergeWorld:
                     numbered = Numbered(relevance.row, transaction, relevant)
                     self._send(INTEGRATOR, name, numbered)
             self.block_is_open = self.every > 1
-            self._tell_blocks(relevance.row)
+            self._tell_blocks(relevance.row, is_end=index == len(parts))
 
-    def _tell_blocks(self, row: int) -> None:
+    def _tell_blocks(self, row: int, *, is_end: bool) -> None:
         for name, manager in self.managers.items():
             if manager.view.every > 1 and row % manager.view.every == 0:
                 self._send(INTEGRATOR, name, BlockClosed(row))
-        if row % self.every == 0:
+        if row % self.every == 0 and is_end:
             self.block_is_open = False
 
     def _end_block(self, row: int) -> None:
