@@ -20,7 +20,7 @@ from viewkeeper.project import ProjectConfig, read_project
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from viewkeeper.warehouse import Entry, Retention, Snapshot, Warehouse
+    from viewkeeper.warehouse import Entry, Snapshot, Warehouse
 
 SHOWN_ROWS = 100
 
@@ -49,20 +49,18 @@ def query(
     as_json: Json = False,
 ) -> None:
     """Ask the views, all at one and the same state."""
+    from viewkeeper.runtime.settings import spark_settings_of, storage_of
     from viewkeeper.spark.failures import translated
-    from viewkeeper.spark.session import SparkSettings, start_spark
+    from viewkeeper.spark.session import start_spark
     from viewkeeper.warehouse import Warehouse
-    from viewkeeper.warehouse.storage import Storage
 
     named = _named_tables(sql)
     config = read_project(project)
     # Everything that can be wrong is told before Spark takes its seconds to start.
     _warehouse(config).snapshot(as_of)
     shown = SHOWN_ROWS if limit is None and not as_json else limit
-    storage = Storage.at(config.warehouse_path, config.warehouse_options)
-    extra = storage.spark_settings() | dict(config.spark_config)
-    with start_spark(SparkSettings(master=config.spark_master, extra=extra)) as running:
-        snapshot = Warehouse(storage, running.bulk).snapshot(as_of)
+    with start_spark(spark_settings_of(config)) as running:
+        snapshot = Warehouse(storage_of(config), running.bulk).snapshot(as_of)
         with translated():
             for view in snapshot.views:
                 if named is None or view.casefold() in named:
@@ -238,6 +236,7 @@ def entry_document(entry: Entry) -> dict[str, Any]:
 
 def vacuum(project: Project = Path("."), as_json: Json = False) -> None:
     """Delete what no state within the retention needs. Refused while another writer runs."""
+    from viewkeeper.runtime.settings import retention_of
     from viewkeeper.warehouse import vacuum as run_vacuum
 
     config = read_project(project)
@@ -249,19 +248,6 @@ def vacuum(project: Project = Path("."), as_json: Json = False) -> None:
     write_line(
         f"{report.files} files deleted, {report.size:,} bytes; "
         f"the oldest state is {report.oldest_txn}"
-    )
-
-
-def retention_of(config: ProjectConfig) -> Retention:
-    """How long the project keeps states; what it does not say is as usual."""
-    from viewkeeper.warehouse import Retention
-    from viewkeeper.warehouse.retention import DAY_SECONDS
-
-    usual = Retention()
-    transactions, days = config.keep_transactions, config.keep_days
-    return Retention(
-        usual.transactions if transactions is None else transactions,
-        usual.seconds if days is None else days * DAY_SECONDS,
     )
 
 

@@ -22,6 +22,7 @@ from viewkeeper.project import ProjectConfig, read_project
 from viewkeeper.runtime.audit import Audit, audited
 from viewkeeper.runtime.pipeline import Cycle, Pipeline, View
 from viewkeeper.runtime.report import RunReport
+from viewkeeper.runtime.settings import retention_of, spark_settings_of, storage_of
 from viewkeeper.runtime.views_folder import (
     catalog_of,
     parsed_views,
@@ -30,9 +31,9 @@ from viewkeeper.runtime.views_folder import (
 )
 from viewkeeper.sources.interface import Position, Source
 from viewkeeper.sources.opening import open_source
-from viewkeeper.spark.session import Spark, SparkSettings, start_spark
+from viewkeeper.spark.session import Spark, start_spark
 from viewkeeper.views.catalog import Catalog
-from viewkeeper.warehouse.background import Background
+from viewkeeper.warehouse.background import Background, Housekeeping
 from viewkeeper.warehouse.ledger import Ledger
 from viewkeeper.warehouse.warehouse import Warehouse
 
@@ -106,17 +107,16 @@ class Keeper:
     @property
     def spark(self) -> Spark:
         if self._spark is None:
-            settings = SparkSettings(
-                master=self.config.spark_master, extra=dict(self.config.spark_config)
-            )
-            self._spark = self._resources.enter_context(start_spark(settings))
+            started = start_spark(spark_settings_of(self.config))
+            self._spark = self._resources.enter_context(started)
         return self._spark
 
     def warehouse(self, *, with_spark: bool = True) -> Warehouse:
         """The project's warehouse, for reading; raises UsageError when there is none yet."""
         session = self.spark.bulk if with_spark else None
-        options = self.config.warehouse_options
-        return Warehouse.open(self.config.warehouse_path, options, spark=session)
+        storage = storage_of(self.config)
+        Ledger.open(storage)
+        return Warehouse(storage, session)
 
     def read(self, view: str, as_of: int | None = None) -> DataFrame:
         """A view's rows as a Spark DataFrame, at a transaction number or at the newest one."""
@@ -132,10 +132,11 @@ class Keeper:
         if self.allow_setup:
             self._set_up(views, sources)
         warehouse = self._created_warehouse()
+        housekeeping = Housekeeping(retention=retention_of(self.config))
         with (
             warehouse.writer() as writer,
             Pipeline(views, sources, writer, self.spark) as pipeline,
-            contextlib.closing(Background(writer)),
+            contextlib.closing(Background(writer, housekeeping)),
         ):
             yield pipeline
 
@@ -150,11 +151,9 @@ class Keeper:
             source.setup(sorted(used))
 
     def _created_warehouse(self) -> Warehouse:
-        from viewkeeper.warehouse.storage import Storage
-
-        path, options = self.config.warehouse_path, self.config.warehouse_options
-        if Ledger.exists(Storage.at(path, options)):
+        if Ledger.exists(storage_of(self.config)):
             return self.warehouse()
+        path, options = self.config.warehouse_path, self.config.warehouse_options
         return Warehouse.create(path, options, spark=self.spark.bulk)
 
     def run(

@@ -6,7 +6,6 @@ with their declared precision. Rows come back in canonical form.
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -21,27 +20,17 @@ from viewkeeper.algebra.types import (
     DOUBLE,
     INTEGER,
     LOCAL_TIMESTAMP,
-    NAN,
     STRING,
     TIMESTAMP,
     Kind,
     Schema,
     Type,
 )
+from viewkeeper.arrow import arrow_schema as plain_schema
+from viewkeeper.arrow import canonical_values
 
 # The column that carries the signed count of a row.
 COUNT = "_count"
-
-_ARROW: dict[Type, pa.DataType] = {
-    INTEGER: pa.int64(),
-    DOUBLE: pa.float64(),
-    STRING: pa.string(),
-    BOOLEAN: pa.bool_(),
-    BINARY: pa.binary(),
-    DATE: pa.date32(),
-    TIMESTAMP: pa.timestamp("us", tz="UTC"),
-    LOCAL_TIMESTAMP: pa.timestamp("us"),
-}
 
 _SPARK: dict[Type, spark_types.DataType] = {
     INTEGER: spark_types.LongType(),
@@ -55,12 +44,6 @@ _SPARK: dict[Type, spark_types.DataType] = {
 }
 
 
-def arrow_type(type: Type) -> pa.DataType:
-    if type.kind is Kind.DECIMAL:
-        return pa.decimal128(type.precision, type.scale)
-    return _ARROW[type]
-
-
 def spark_type(type: Type) -> spark_types.DataType:
     if type.kind is Kind.DECIMAL:
         return spark_types.DecimalType(type.precision, type.scale)
@@ -69,8 +52,7 @@ def spark_type(type: Type) -> spark_types.DataType:
 
 def arrow_schema(schema: Schema) -> pa.Schema:
     """The relation's columns, then the count."""
-    fields = [pa.field(field.name, arrow_type(field.type)) for field in schema]
-    return pa.schema([*fields, pa.field(COUNT, pa.int64(), nullable=False)])
+    return plain_schema(schema).append(pa.field(COUNT, pa.int64(), nullable=False))
 
 
 def spark_schema(schema: Schema) -> spark_types.StructType:
@@ -99,18 +81,8 @@ def bag_of(table: pa.Table, schema: Schema) -> Bag:
 def signed_rows(table: pa.Table, schema: Schema) -> Iterator[SignedRow]:
     """The lines of a table with the columns of `arrow_schema`, each with its count."""
     # By position: a table may name its columns otherwise.
-    *columns, counts = (column.to_pylist() for column in table.columns)
-    in_order = [_canonical(c, f.type) for c, f in zip(columns, schema, strict=True)]
-    rows: Iterable[Any] = zip(*in_order, strict=True) if in_order else ((),) * len(counts)
-    yield from zip(rows, counts, strict=True)
-
-
-def _canonical(values: list[Any], type: Type) -> list[Any]:
-    """Arrow checked the types; what is left are the values with several forms."""
-    match type.kind:
-        case Kind.DOUBLE:
-            return [v if v is None else NAN if v != v else v + 0.0 for v in values]
-        case Kind.TIMESTAMP:
-            return [v if v is None else v.astimezone(dt.UTC) for v in values]
-        case _:
-            return values
+    *columns, counts = table.columns
+    in_order = [canonical_values(c, f.type) for c, f in zip(columns, schema, strict=True)]
+    numbers = counts.to_pylist()
+    rows: Iterable[Any] = zip(*in_order, strict=True) if in_order else ((),) * len(numbers)
+    yield from zip(rows, numbers, strict=True)

@@ -38,10 +38,10 @@ from viewkeeper.algebra.expressions import (
 )
 from viewkeeper.algebra.inference import type_of
 from viewkeeper.algebra.types import INTEGER, Field, Kind, Schema
+from viewkeeper.arrow import arrow_type
 from viewkeeper.spark.arrow import (
     COUNT,
     arrow_schema,
-    arrow_type,
     bag_of,
     signed_rows,
     spark_schema,

@@ -12,7 +12,9 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from viewkeeper.algebra.types import Field, Kind, Schema, Type, decimal_type
+from viewkeeper.arrow import arrow_schema
 from viewkeeper.errors import UsageError, invariant
+from viewkeeper.views.sql import quoted
 
 COUNT = "_count"
 TXN = "_txn"
@@ -23,39 +25,12 @@ RESERVED = (COUNT, TXN)
 _FORBIDDEN = re.compile(r"[ ,;{}()\n\t=]")
 _VIEW_NAME = re.compile(r"[^\W_]\w*")
 
-_ARROW = {
-    Kind.INTEGER: pa.int64(),
-    Kind.DOUBLE: pa.float64(),
-    Kind.STRING: pa.string(),
-    Kind.BOOLEAN: pa.bool_(),
-    Kind.BINARY: pa.binary(),
-    Kind.DATE: pa.date32(),
-    Kind.TIMESTAMP: pa.timestamp("us", tz="UTC"),
-    Kind.LOCAL_TIMESTAMP: pa.timestamp("us"),
-}
 _SIGNED = (pa.field(COUNT, pa.int64()), pa.field(TXN, pa.int64()))
-
-
-def arrow_type(type: Type) -> pa.DataType:
-    """The one Arrow type in which a column of this type is stored."""
-    if type.kind is Kind.DECIMAL:
-        return pa.decimal128(type.precision, type.scale)
-    return _ARROW[type.kind]
-
-
-def plain_arrow_schema(schema: Schema) -> pa.Schema:
-    """The view's columns alone."""
-    return pa.schema([pa.field(field.name, arrow_type(field.type)) for field in schema])
 
 
 def stored_arrow_schema(schema: Schema) -> pa.Schema:
     """The view's columns, then ``_count`` and ``_txn``: what every file of a view table holds."""
-    return pa.schema([*plain_arrow_schema(schema), *_SIGNED])
-
-
-def quoted(name: str) -> str:
-    """A column or view name for Spark SQL."""
-    return "`" + name.replace("`", "``") + "`"
+    return pa.schema([*arrow_schema(schema), *_SIGNED])
 
 
 def stored_ddl(schema: Schema) -> str:

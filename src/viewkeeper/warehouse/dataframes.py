@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from viewkeeper.algebra.types import Kind, Schema
 from viewkeeper.errors import InvariantViolated
-from viewkeeper.warehouse.columns import COUNT, RESERVED, TXN, quoted, stored_ddl
+from viewkeeper.views.sql import quoted
+from viewkeeper.warehouse.columns import COUNT, RESERVED, TXN, stored_ddl
 from viewkeeper.warehouse.datafiles import DataFile
 from viewkeeper.warehouse.reading import ReadPlan, view_folder
 from viewkeeper.warehouse.storage import Storage

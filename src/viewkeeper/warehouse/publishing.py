@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pyarrow.parquet as pq
 
-from viewkeeper.warehouse.columns import plain_arrow_schema
+from viewkeeper.arrow import arrow_schema
 from viewkeeper.warehouse.commits import quiet_entry
 from viewkeeper.warehouse.datafiles import COMPRESSION, spark_error
 from viewkeeper.warehouse.dataframes import extent_frame
@@ -65,7 +65,7 @@ def _publish(writer: Writer, plan: ReadPlan) -> int:
     """The rows of the plan as a new version of the plain table; its number."""
     storage = writer.storage
     folder = published_folder(plan.view)
-    schema = plain_arrow_schema(plan.schema)
+    schema = arrow_schema(plan.schema)
     repair_torn_log(storage, folder)
     try:
         table = Table.open(storage, folder) or Table.create(storage, folder, schema)

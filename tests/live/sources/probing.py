@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from live.sources.workload import RELATIONS, Effect
-from viewkeeper.sources.arrow import rows_of
+from viewkeeper.arrow import rows_of
 from viewkeeper.sources.interface import (
     Cut,
     Feed,

@@ -7,8 +7,8 @@ import pytest
 
 from live.sources.probing import FeedLog, effect_of, probe_cuts, read_all, without_zeros
 from live.sources.workload import RELATIONS, Workload, create_tables, seed
+from viewkeeper.arrow import arrow_schema, rows_of
 from viewkeeper.errors import SourceError
-from viewkeeper.sources.arrow import arrow_schema, rows_of
 from viewkeeper.sources.interface import KeyedRead
 
 # A wrong variant is wrong with some probability per cut; it must be caught within so many.

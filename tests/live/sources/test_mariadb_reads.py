@@ -9,8 +9,8 @@ import pytest
 from live.sources.conftest import CHOSEN
 from live.sources.probing import FeedLog, effect_of, read_all
 from live.sources.rig_mariadb import Rig
+from viewkeeper.arrow import rows_of
 from viewkeeper.errors import SourceError, UsageError
-from viewkeeper.sources.arrow import rows_of
 from viewkeeper.sources.interface import KeyedRead
 from viewkeeper.sources.opening import open_source
 from viewkeeper.testing.mariadb import PrivateMariaDB

@@ -13,8 +13,8 @@ from viewkeeper.algebra.types import (
     Schema,
     decimal_type,
 )
+from viewkeeper.arrow import rows_of
 from viewkeeper.errors import SourceError
-from viewkeeper.sources.arrow import rows_of
 
 KIND = "postgres"
 

@@ -17,8 +17,8 @@ import pytest
 from live.sources.probing import FeedLog, effect_of, read_all
 from live.sources.rig_sqlite import SQLiteDatabase
 from live.sources.workload import RELATIONS, Workload, create_tables
+from viewkeeper.arrow import rows_of
 from viewkeeper.errors import SourceError, UsageError
-from viewkeeper.sources.arrow import rows_of
 from viewkeeper.sources.interface import KeyedRead, SourceTransaction
 from viewkeeper.sources.sqlite import pruning
 from viewkeeper.sources.sqlite.source import SQLiteSource

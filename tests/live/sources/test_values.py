@@ -5,7 +5,7 @@ import pytest
 
 from live.sources.probing import FeedLog, read_all
 from viewkeeper.algebra.types import Schema, canonical_row
-from viewkeeper.sources.arrow import batch_of, rows_of
+from viewkeeper.arrow import batch_of, rows_of
 from viewkeeper.sources.interface import KeyedRead
 
 

@@ -16,8 +16,9 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from viewkeeper.algebra.types import DOUBLE, INTEGER, STRING, Row, Schema, decimal_type
+from viewkeeper.arrow import arrow_schema
 from viewkeeper.warehouse import Changes, Definition, EpochCommit, Extent, Snapshot, Warehouse
-from viewkeeper.warehouse.columns import plain_arrow_schema, stored_arrow_schema
+from viewkeeper.warehouse.columns import stored_arrow_schema
 
 SCHEMAS = {
     "orders": Schema.of(id=INTEGER, note=STRING),
@@ -127,7 +128,7 @@ def empty_epoch() -> EpochCommit:
     """The epoch that creates the three views, empty, at state 0; ``totals`` is published."""
     extents = {}
     for view, schema in SCHEMAS.items():
-        fields = [*plain_arrow_schema(schema), pa.field("_count", pa.int64())]
+        fields = [*arrow_schema(schema), pa.field("_count", pa.int64())]
         extents[view] = Extent(pa.schema(fields).empty_table())
     definitions = {
         view: Definition(schema, f"SELECT * FROM source.{view}", publish=view == "totals")

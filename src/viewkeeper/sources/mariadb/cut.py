@@ -18,8 +18,8 @@ import pyarrow as pa
 import pymysql
 
 from viewkeeper.algebra.types import Row, Schema
+from viewkeeper.arrow import batch_of
 from viewkeeper.errors import SourceError, invariant
-from viewkeeper.sources.arrow import batch_of
 from viewkeeper.sources.interface import Cut, KeyedRead, Position, RelationSchema, SourceTransaction
 from viewkeeper.sources.mariadb.catalogue import Catalogue, Table, quoted, refuse_problems
 from viewkeeper.sources.mariadb.columns import Column

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from viewkeeper.algebra.types import Schema
+from viewkeeper.arrow import arrow_schema
 from viewkeeper.errors import SourceError
-from viewkeeper.sources.arrow import arrow_schema
 from viewkeeper.sources.interface import Cut, KeyedRead, RelationSchema, SourceTransaction
 from viewkeeper.sources.postgres.catalogue import (
     Described,

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from viewkeeper.algebra.types import Kind
+from viewkeeper.arrow import arrow_type
 from viewkeeper.errors import SourceError, UsageError
-from viewkeeper.sources.arrow import arrow_type
 from viewkeeper.sources.postgres.catalogue import Column, quote
 from viewkeeper.sources.postgres.codec import Codec
 

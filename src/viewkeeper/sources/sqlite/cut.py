@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from viewkeeper.algebra.types import Field, Kind, Schema
+from viewkeeper.arrow import arrow_schema
 from viewkeeper.errors import SourceError
-from viewkeeper.sources.arrow import arrow_schema
 from viewkeeper.sources.interface import Cut, KeyedRead, Position, RelationSchema, SourceTransaction
 from viewkeeper.sources.sqlite.catalogue import Capture
 from viewkeeper.sources.sqlite.codec import EXACT_KEYS, encode_key

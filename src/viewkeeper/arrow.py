@@ -1,7 +1,7 @@
-"""Our schemas and rows as Arrow, and back; the same for every kind of source.
+"""Our schemas and rows as Arrow, and back: the same for sources, Spark and the warehouse.
 
 Arrow can hold what Python's dates can't, so `rows_of` is also where a value that has no canonical
-form is noticed. Knows no database.
+form is noticed. Knows no database and no Spark.
 """
 
 from __future__ import annotations
@@ -58,11 +58,12 @@ def rows_of(batch: pa.RecordBatch | pa.Table, schema: Schema) -> list[Row]:
         )
     if not schema.fields:
         return [()] * batch.num_rows
-    columns = [_canonical_column(batch.column(i), f.type) for i, f in enumerate(schema)]
+    columns = [canonical_values(batch.column(i), f.type) for i, f in enumerate(schema)]
     return list(zip(*columns, strict=True))
 
 
-def _canonical_column(column: Any, type: Type) -> list[Any]:
+def canonical_values(column: Any, type: Type) -> list[Any]:
+    """The values of one column in canonical form."""
     values = column.to_pylist()
     repair = _REPAIRS.get(type.kind)
     return values if repair is None else [None if v is None else repair(v) for v in values]

@@ -19,8 +19,8 @@ from viewkeeper.algebra.types import (
     canonical_row,
     decimal_type,
 )
+from viewkeeper.arrow import arrow_schema, batch_of, rows_of
 from viewkeeper.errors import UsageError
-from viewkeeper.sources.arrow import arrow_schema, batch_of, rows_of
 
 SCHEMA = Schema.of(
     i=INTEGER, d=DOUBLE, n=decimal_type(10, 2), s=STRING, b=BOOLEAN, y=BINARY, day=DATE,
