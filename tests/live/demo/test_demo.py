@@ -72,7 +72,7 @@ def scratch(tmp_path_factory):
 def test_the_demo_tells_its_story_to_the_end(scratch):
     demo = Demo(scratch, "--seconds", "8", "--json")
     code, lines, errors = demo.ended()
-    assert (code, errors) == (0, "")
+    assert (code, errors) == (0, ""), lines[-1]
     events = [json.loads(line) for line in lines]
     by_kind = {event["event"]: event for event in events}
     naive, sweep = by_kind["anomaly"]["protocols"]
