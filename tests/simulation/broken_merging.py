@@ -36,9 +36,11 @@ class PaintingAsPrinted(Painting):
         if table.is_incomplete(row):
             return False
         self.apply_rows.add(row)
-        if not all(self._printed(j, applied) for j in list(table.earlier(row))):
+        covered = list(table.covered_with(row))
+        above = [*(j for j in covered if j < row), *table.earlier(row)]
+        if not all(self._printed(j, applied) for j in above):
             return False
-        later = [j for j in table.covered_with(row) if j > row]
+        later = [j for j in covered if j > row]
         if not all(self._printed(j, applied) for j in later):
             return False
         if self.apply_rows:

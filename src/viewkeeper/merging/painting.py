@@ -98,6 +98,7 @@ class Painting(MergeAlgorithm):
 
     def _remember(self, row: int, white: int, came_from: dict[int, int]) -> None:
         # Each row on the way here needs the next one, so what stops the last stops them all.
-        while self._stopped_by.get(row) != white:
-            self._stopped_by[row] = white
+        self._stopped_by[row] = white
+        while came_from[row] != row:
             row = came_from[row]
+            self._stopped_by[row] = white
