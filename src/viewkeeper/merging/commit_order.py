@@ -77,9 +77,11 @@ class CommitOrder(ABC):
     # -- hand-over ---------------------------------------------------------------------------------
 
     def drop(self, view: str) -> None:
-        """Leave out the lists of a view that is no more."""
-        kept = [replace(t, lists=tuple(a for a in t.lists if a.view != view)) for t in self.waiting]
+        """Leave out the lists of a view that is no more; the warehouse may still commit some."""
+        kept = [_without(t, view) for t in self.waiting]
         self.waiting = [t for t in kept if t.lists]
+        for number, transactions in self.in_flight.items():
+            self.in_flight[number] = tuple(_without(t, view) for t in transactions)
 
     def absorb(self, other: CommitOrder) -> None:
         """Take in what another group has pending; the two had no view in common."""
@@ -87,11 +89,18 @@ class CommitOrder(ABC):
         self.in_flight |= other.in_flight
 
     def part(self, views: Iterable[str]) -> CommitOrder:
-        """What concerns these views alone; `ties` says whether that can be told."""
+        """What concerns these views, which no uncommitted transaction concerns together with others.
+
+        A commit of dropped views alone concerns nobody; see `MergeGroups`, which still hears of it.
+        """
         kept = set(views)
         order = copy.copy(self)
         order.waiting = [t for t in self.waiting if t.views <= kept]
-        order.in_flight = {n: ts for n, ts in self.in_flight.items() if ts[0].views <= kept}
+        order.in_flight = {
+            number: transactions
+            for number, transactions in self.in_flight.items()
+            if any(t.views & kept for t in transactions)
+        }
         return order
 
     def ties(self) -> Iterator[frozenset[str]]:
@@ -103,6 +112,10 @@ class CommitOrder(ABC):
     @property
     def is_idle(self) -> bool:
         return not self.waiting and not self.in_flight
+
+
+def _without(transaction: WarehouseTransaction, view: str) -> WarehouseTransaction:
+    return replace(transaction, lists=tuple(a for a in transaction.lists if a.view != view))
 
 
 class Sequential(CommitOrder):

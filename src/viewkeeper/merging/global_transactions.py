@@ -18,6 +18,7 @@ import enum
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 ABANDONED_MAX = 10_000
@@ -134,7 +135,8 @@ class GlobalTransactions:
         yield from self._released()
 
     def _time_passed(self, now: float) -> Iterator[Action]:
-        for known in list(self._open.values()):
+        given_up: set[str] = set()
+        for known in self._open.values():
             late = now - known.since_seconds >= self.timeout_seconds
             if known.is_complete or known.warned or not late:
                 continue
@@ -144,17 +146,21 @@ class GlobalTransactions:
             )
             yield Warn("global-transaction-incomplete", known.tie.id, message)
             if self.overdue is Overdue.SHOW_PARTS:
-                self._abandon(known.tie.id)
+                given_up.add(known.tie.id)
+        if given_up:
+            self._abandon(given_up)
         yield from self._released()
 
-    def _abandon(self, tie_id: str) -> None:
-        del self._open[tie_id]
-        self._abandoned[tie_id] = None
-        if len(self._abandoned) > ABANDONED_MAX:
+    def _abandon(self, ids: set[str]) -> None:
+        for tie_id in [known for known in self._open if known in ids]:
+            del self._open[tie_id]
+            self._abandoned[tie_id] = None
+        while len(self._abandoned) > ABANDONED_MAX:
             del self._abandoned[next(iter(self._abandoned))]
         for source, queue in self._queues.items():
             self._queues[source] = deque(
-                replace(p, tie=None) if p.tie and p.tie.id == tie_id else p for p in queue
+                replace(part, tie=None) if part.tie and part.tie.id in ids else part
+                for part in queue
             )
 
     # -- what can go -------------------------------------------------------------------------------
@@ -175,7 +181,8 @@ class GlobalTransactions:
         looked_at = dict.fromkeys(self._queues, 0)
         while any(looked_at[s] < count for s, count in need.items()):
             for s in sorted(need):
-                ids = {p.tie.id for p in list(self._queues[s])[looked_at[s] : need[s]] if p.tie}
+                new = islice(self._queues[s], looked_at[s], need[s])
+                ids = {part.tie.id for part in new if part.tie is not None}
                 looked_at[s] = need[s]
                 for tie_id in sorted(ids):
                     if not self._open[tie_id].is_complete:

@@ -73,6 +73,8 @@ class MergeGroups:
         # Within a unit: the views that its rows have concerned so far.
         self._unit: frozenset[str] | None = None
         self._dropped: set[str] = set()
+        # Commits that concern dropped views alone: the warehouse has them, and will say so.
+        self._orphans: set[int] = set()
         self._must_part = False
 
     @property
@@ -82,7 +84,7 @@ class MergeGroups:
 
     @property
     def is_idle(self) -> bool:
-        return all(process.is_idle for process in self.processes)
+        return not self._orphans and all(process.is_idle for process in self.processes)
 
     def process_of(self, view: str) -> MergeProcess:
         return next(p for p in self.processes if view in p.table.columns)
@@ -121,6 +123,9 @@ class MergeGroups:
             yield from process.step(replace(event, views=views))
 
     def _committed(self, number: int) -> Iterable[CommitTransaction]:
+        if number in self._orphans:
+            self._orphans.remove(number)
+            return
         owner = next((p for p in self.processes if number in p.commits.in_flight), None)
         invariant(owner is not None, f"the warehouse committed {number}, which it was not given")
         if owner is not None:
@@ -158,6 +163,8 @@ class MergeGroups:
             self.processes.append(successor)
             # Rows that waited for the dropped view alone can go now.
             yield from successor.take_over()
+        else:
+            self._orphans.update(process.commits.in_flight)
         yield from self._regrouped()
 
     # -- groups ------------------------------------------------------------------------------------
@@ -207,6 +214,8 @@ class MergeGroups:
         successors = [
             self._process(process.table.part(part), process.commits.part(part)) for part in parts
         ]
+        kept = {number for successor in successors for number in successor.commits.in_flight}
+        self._orphans.update(process.commits.in_flight.keys() - kept)
         self.processes[at : at + 1] = successors
         for successor in successors:
             yield from successor.take_over()
