@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
-from viewkeeper.errors import invariant
+from viewkeeper.errors import InvariantViolated
 from viewkeeper.merging.algorithm import MergeAlgorithm
 from viewkeeper.merging.messages import ActionList
 from viewkeeper.merging.table import WarehouseTransaction
@@ -38,12 +38,12 @@ class SimplePainting(MergeAlgorithm):
     level = Level.COMPLETE
 
     def process_action(self, action_list: ActionList) -> Iterator[WarehouseTransaction]:
-        unit = set(self.table.unit_of(action_list.number))
-        invariant(
-            unit.issuperset(action_list.rows),
-            f"{action_list} is not of a complete view manager",
-            detail=f"it covers {action_list.rows}, which need not show together",
-        )
+        unit = self.table.unit_of(action_list.number)
+        if not all(row in unit for row in action_list.rows):
+            raise InvariantViolated(
+                f"{action_list} is not of a complete view manager",
+                detail=f"it covers {action_list.rows}, which need not show together",
+            )
         yield from super().process_action(action_list)
 
     def process_row(self, row: int) -> Iterator[WarehouseTransaction]:

@@ -25,7 +25,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from viewkeeper.errors import InvariantViolated, invariant
+from viewkeeper.errors import InvariantViolated
 from viewkeeper.merging.messages import ActionList
 
 
@@ -66,14 +66,35 @@ class Row:
     streams: tuple[str, ...] = ()
     after: tuple[int, ...] = ()
     followers: list[int] = field(default_factory=list)
+    # Views by colour, in the order of painting: asked much more often than changed.
+    white: set[str] = field(init=False)
+    red: dict[str, None] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.white = set(self.cells)
 
     @property
     def is_white(self) -> bool:
-        return any(cell.colour is Colour.WHITE for cell in self.cells.values())
+        return bool(self.white)
 
     @property
-    def red(self) -> list[str]:
-        return [view for view, cell in self.cells.items() if cell.colour is Colour.RED]
+    def is_gray(self) -> bool:
+        """Whether nothing of it is left to apply."""
+        return not self.white and not self.red
+
+    def paint(self, view: str, cell: Cell) -> None:
+        self.cells[view] = cell
+        self.white.discard(view)
+        if cell.colour is Colour.RED:
+            self.red[view] = None
+        else:
+            self.red.pop(view, None)
+
+    def blacken(self, view: str) -> None:
+        """The view is no more."""
+        self.cells.pop(view, None)
+        self.white.discard(view)
+        self.red.pop(view, None)
 
 
 @dataclass
@@ -116,13 +137,14 @@ class ViewUpdateTable:
 
     def announce(self, number: int, views: Iterable[str], streams: tuple[str, ...] = ()) -> None:
         """Allocate a row, white for its views; a row without views is not kept."""
-        invariant(
-            number > self.announced,
-            f"relevance of row {number} arrived out of order",
-            detail=f"row {self.announced} is known already",
-        )
+        if number <= self.announced:
+            raise InvariantViolated(
+                f"relevance of row {number} arrived out of order",
+                detail=f"row {self.announced} is known already",
+            )
         self.announced = number
-        cells = {view: WHITE for view in self.columns if view in set(views)}
+        concerned = set(views)
+        cells = {view: WHITE for view in self.columns if view in concerned}
         if not cells:
             return
         unit = self._open or Unit([], is_open=False)
@@ -176,16 +198,15 @@ class ViewUpdateTable:
             yield action_list
 
     def _paint(self, action_list: ActionList, turn: int) -> None:
+        view, red = action_list.view, Cell(Colour.RED, action_list.number, turn)
         for number in action_list.rows:
             row = self.rows.get(number)
-            colour = self.cell(number, action_list.view).colour
-            invariant(
-                row is not None and colour is Colour.WHITE,
-                f"{action_list} covers row {number}, which does not wait for it",
-                detail=f"the cell is {colour.name.lower()}",
-            )
-            if row is not None:
-                row.cells[action_list.view] = Cell(Colour.RED, action_list.number, turn)
+            if row is None or view not in row.white:
+                raise InvariantViolated(
+                    f"{action_list} covers row {number}, which does not wait for it",
+                    detail=f"the cell is {self.cell(number, view).colour.name.lower()}",
+                )
+            row.paint(view, red)
 
     # -- what the algorithms ask -------------------------------------------------------------------
 
@@ -226,7 +247,7 @@ class ViewUpdateTable:
     def _is_gray(self, number: int) -> bool:
         """Whether nothing of it is left to apply."""
         row = self.rows.get(number)
-        return row is None or not (row.is_white or row.red)
+        return row is None or row.is_gray
 
     # -- what the algorithms do --------------------------------------------------------------------
 
@@ -241,9 +262,9 @@ class ViewUpdateTable:
         follow: set[int] = set()
         for number in chosen:
             row = self.rows[number]
-            for view in row.red:
+            for view in list(row.red):
                 cell = row.cells[view]
-                row.cells[view] = Cell(Colour.GRAY, cell.state, cell.turn)
+                row.paint(view, Cell(Colour.GRAY, cell.state, cell.turn))
                 if cell.state == number:
                     waiting = self.columns[view].waiting
                     lists.append(waiting.pop(cell.turn))
@@ -262,7 +283,7 @@ class ViewUpdateTable:
         for number in action_list.rows:
             row = self.rows[number]
             cell = row.cells[action_list.view]
-            row.cells[action_list.view] = Cell(Colour.GRAY, cell.state, cell.turn)
+            row.paint(action_list.view, Cell(Colour.GRAY, cell.state, cell.turn))
             self.columns[action_list.view].waiting.pop(cell.turn, None)
         self._just_applied += action_list.rows
 
@@ -301,7 +322,7 @@ class ViewUpdateTable:
         for action_list in self.columns.pop(view).early:
             self._passed_on.discard(action_list)
         for number, row in list(self.rows.items()):
-            row.cells.pop(view, None)
+            row.blacken(view)
             if not row.cells:
                 del self.rows[number]
 
