@@ -28,6 +28,9 @@ OnEvent = Callable[[Event], None]
 PATIENCE_SECONDS = 180.0
 POLL_SECONDS = 0.25
 
+# The share of the time that is watched after the kill at least.
+WATCHED_AFTER_RESUMING = 0.125
+
 # In a folder that is to be kept: the demo has not come to its end.
 UNFINISHED = ".unfinished"
 
@@ -97,7 +100,9 @@ class _Story:
         deadline = time.monotonic() + seconds
         self._watch(run, writers, until=deadline - seconds / 2, batches=1)
         run = self._killed_and_resumed(scene, run, writers)
-        self._watch(run, writers, until=deadline, batches=1)
+        # However long it took to come back, that it lives must be seen.
+        a_while = time.monotonic() + seconds * WATCHED_AFTER_RESUMING
+        self._watch(run, writers, until=max(deadline, a_while), batches=1)
         settled = self._settled(run, writers)
         run.stop()
         return self._audited(scene) and settled
