@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from viewkeeper.merging.table import Colour, ViewUpdateTable
 
 # Rich's names; this package does not need Rich itself.
@@ -13,39 +15,64 @@ STYLES = {
 }
 
 
-def cells(table: ViewUpdateTable, row: int, *, states: bool) -> dict[str, tuple[Colour, str]]:
-    """One row: for each view the colour, and the text as the paper prints it."""
-    found = {}
-    for view in table.columns:
-        cell = table.cell(row, view)
-        letter = cell.colour.value
-        found[view] = (cell.colour, f"({letter},{cell.state})" if states else letter)
-    return found
+@dataclass(frozen=True)
+class DrawnRow:
+    """One update: a colour and its text for each view, and the lists that wait (WT_i)."""
+
+    number: int
+    cells: tuple[tuple[Colour, str], ...]
+    lists: tuple[str, ...]
+
+    @property
+    def lists_text(self) -> str:
+        return "{" + ", ".join(self.lists) + "}" if self.lists else "∅"
 
 
-def lists_text(table: ViewUpdateTable, row: int) -> str:
-    """WT_i: the lists that wait in this row."""
-    names = sorted(
-        str(action_list)
-        for column in table.columns.values()
-        for action_list in column.waiting.values()
-        if action_list.number == row
-    )
-    return "{" + ", ".join(names) + "}" if names else "∅"
+@dataclass(frozen=True)
+class Drawing:
+    """A table at one moment; ``early`` are lists whose relevance has not arrived."""
+
+    views: tuple[str, ...]
+    rows: tuple[DrawnRow, ...]
+    early: tuple[str, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.rows and not self.early
+
+    def text(self, *, markup: bool = False) -> str:
+        """A line for each row; with ``markup``, in Rich's colours."""
+        texts = [text for row in self.rows for _, text in row.cells]
+        width = max([len(name) for name in (*self.views, *texts)], default=1)
+        lines = ["      " + " ".join(f"{view:<{width}}" for view in self.views) + "  WT"]
+        for row in self.rows:
+            cells = []
+            for colour, text in row.cells:
+                padded = f"{text:<{width}}"
+                cells.append(f"[{STYLES[colour]}]{padded}[/]" if markup else padded)
+            lines.append(f"U_{row.number:<3} " + " ".join(cells) + f"  {row.lists_text}")
+        if self.early:
+            lines.append(f"early {', '.join(self.early)}")
+        return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def drawing_of(table: ViewUpdateTable, *, states: bool) -> Drawing:
+    """The table as it is now; ``states`` beside the colours, as the paper has it for PA."""
+    waiting: dict[int, list[str]] = {}
+    for column in table.columns.values():
+        for action_list in column.waiting.values():
+            waiting.setdefault(action_list.number, []).append(str(action_list))
+    rows = []
+    for number in table.rows:
+        found = [table.cell(number, view) for view in table.columns]
+        cells = tuple(
+            (c.colour, f"({c.colour.value},{c.state})" if states else c.colour.value) for c in found
+        )
+        rows.append(DrawnRow(number, cells, tuple(sorted(waiting.get(number, ())))))
+    early = sorted(str(a) for column in table.columns.values() for a in column.early)
+    return Drawing(tuple(table.columns), tuple(rows), tuple(early))
 
 
 def drawn(table: ViewUpdateTable, *, states: bool = True, markup: bool = False) -> str:
-    """The table as text, a line for each row; with ``markup``, in Rich's colours."""
-    views = list(table.columns)
-    width = max([len(view) for view in views] + [5 if states else 1])
-    lines = ["      " + " ".join(f"{view:<{width}}" for view in views) + "  WT"]
-    for number in table.rows:
-        parts = []
-        for colour, text in cells(table, number, states=states).values():
-            padded = f"{text:<{width}}"
-            parts.append(f"[{STYLES[colour]}]{padded}[/]" if markup else padded)
-        lines.append(f"U_{number:<3} " + " ".join(parts) + f"  {lists_text(table, number)}")
-    early = sorted(str(a) for column in table.columns.values() for a in column.early)
-    if early:
-        lines.append(f"early {', '.join(early)}")
-    return "".join(f"{line.rstrip()}\n" for line in lines)
+    """The table as text."""
+    return drawing_of(table, states=states).text(markup=markup)

@@ -123,11 +123,9 @@ def merge_groups_of(example: MergeExample) -> MergeGroups:
 def played_example(
     example: MergeExample,
     on_commit: Callable[[CommitTransaction], None] = lambda commit: None,
-    *,
-    markup: bool = False,
 ) -> MergeJournal:
     """Let the messages arrive one by one; the warehouse commits at once."""
-    groups, journal = merge_groups_of(example), MergeJournal(markup=markup)
+    groups, journal = merge_groups_of(example), MergeJournal()
     for message in example.messages:
         commits = groups.step(message)
         journal(message, groups, commits)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from viewkeeper.merging.drawing import drawn
+from viewkeeper.merging.drawing import Drawing, drawing_of
 from viewkeeper.merging.merge_groups import GroupsEvent, MergeGroups, ViewAdded, ViewDropped
 from viewkeeper.merging.messages import (
     ActionListArrived,
@@ -18,42 +18,43 @@ from viewkeeper.merging.painting import Painting
 
 @dataclass(frozen=True)
 class MergeEntry:
-    """One message: what arrived, the tables after it, what goes to the warehouse."""
+    """One message: what arrived, the groups' tables after it, what goes to the warehouse."""
 
     message: str
-    tables: str
+    drawings: tuple[tuple[str, Drawing], ...]
     commits: tuple[str, ...]
 
 
 class MergeJournal:
-    """Watches a merge process; give it as ``watch``. With ``markup`` the tables are in Rich's colours."""
+    """Watches a merge process: give it as ``watch``."""
 
-    def __init__(self, *, markup: bool = False) -> None:
+    def __init__(self) -> None:
         self.entries: list[MergeEntry] = []
-        self.markup = markup
 
     def __call__(
         self, event: GroupsEvent, groups: MergeGroups, commits: tuple[CommitTransaction, ...]
     ) -> None:
-        tables = "".join(self._drawn(groups, index) for index in range(len(groups.processes)))
-        self.entries.append(MergeEntry(event_text(event), tables, tuple(map(commit_text, commits))))
+        drawings = []
+        for number, process in enumerate(groups.processes, 1):
+            heading = f"group {number}" if len(groups.processes) > 1 else ""
+            drawing = drawing_of(process.table, states=isinstance(process.algorithm, Painting))
+            if not drawing.is_empty:
+                drawings.append((heading, drawing))
+        texts = tuple(commit_text(commit) for commit in commits)
+        self.entries.append(MergeEntry(event_text(event), tuple(drawings), texts))
 
-    def _drawn(self, groups: MergeGroups, index: int) -> str:
-        process = groups.processes[index]
-        if not process.table.rows and not any(c.early for c in process.table.columns.values()):
-            return ""
-        states = isinstance(process.algorithm, Painting)
-        heading = f"group {index + 1}\n" if len(groups.processes) > 1 else ""
-        return heading + drawn(process.table, states=states, markup=self.markup)
-
-    def transcript(self) -> str:
-        """All entries as text."""
+    def transcript(self, *, markup: bool = False) -> str:
+        """All entries as text; with ``markup``, the tables in Rich's colours."""
         blocks = []
         for number, entry in enumerate(self.entries, 1):
-            lines = [f"{number:>4}  {entry.message}\n"]
-            lines += [f"      {line}\n" for line in entry.tables.splitlines()]
-            lines += [f"      {line}\n" for line in entry.commits]
-            blocks.append("".join(lines))
+            lines = []
+            for heading, drawing in entry.drawings:
+                lines += [heading] if heading else []
+                lines += drawing.text(markup=markup).splitlines()
+            lines += entry.commits
+            blocks.append(
+                f"{number:>4}  {entry.message}\n" + "".join(f"      {x}\n" for x in lines)
+            )
         return "\n".join(blocks)
 
 
