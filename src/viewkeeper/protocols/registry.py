@@ -8,11 +8,13 @@ from viewkeeper.errors import UsageError
 from viewkeeper.protocols.batched_sweep import BatchedSweep
 from viewkeeper.protocols.c_strobe import CStrobe
 from viewkeeper.protocols.eca import ECA
+from viewkeeper.protocols.medwrap import Medwrap
 from viewkeeper.protocols.messages import Protocol
 from viewkeeper.protocols.naive import Naive
 from viewkeeper.protocols.nested_sweep import NestedSweep
 from viewkeeper.protocols.parallel_sweep import ParallelSweep
 from viewkeeper.protocols.recompute import Recompute
+from viewkeeper.protocols.simplistic import Simplistic
 from viewkeeper.protocols.strobe import Strobe
 from viewkeeper.protocols.sweep import Sweep
 
@@ -28,6 +30,8 @@ PROTOCOLS: dict[str, type[Protocol]] = {
         ECA,
         Strobe,
         CStrobe,
+        Medwrap,
+        Simplistic,
     )
 }
 
