@@ -30,7 +30,12 @@ _KEYS: dict[str, dict[str, type | tuple[type, ...]]] = {
         "keep_days": (int, float),
     },
     "spark": {"master": str, "config": dict},
-    "sources.*": {"url": str, "feed_url": str},
+    "sources.*": {
+        "url": str,
+        "feed_url": str,
+        "queries_per_second": (int, float),
+        "rows_per_second": (int, float),
+    },
 }
 
 
@@ -42,6 +47,9 @@ class SourceConfig:
     _url: str = field(repr=False)
     _feed_url: str | None = field(default=None, repr=False)
     folder: Path = Path(".")
+    # How much may be asked of it; without a figure, as much as is needed.
+    queries_per_second: float | None = None
+    rows_per_second: float | None = None
 
     @property
     def url(self) -> str:
@@ -149,7 +157,17 @@ def _source(sources: Mapping[str, Any], name: str, file: Path) -> SourceConfig:
     section = _table(sources, name, "sources.*", file, shown=f"sources.{name}")
     if "url" not in section:
         raise _bad(file, f"[sources.{name}] has no url", hint='url = "postgresql://…"')
-    return SourceConfig(name, section["url"], section.get("feed_url"), file.parent)
+    for limit in ("queries_per_second", "rows_per_second"):
+        if section.get(limit, 1) <= 0:
+            raise _bad(file, f"{limit} in [sources.{name}] must be above zero")
+    return SourceConfig(
+        name,
+        section["url"],
+        section.get("feed_url"),
+        file.parent,
+        section.get("queries_per_second"),
+        section.get("rows_per_second"),
+    )
 
 
 def _located(url: str, folder: Path) -> str:

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from viewkeeper.algebra.expressions import conjunction
+from viewkeeper.algebra.types import Schema
 from viewkeeper.errors import invariant
 from viewkeeper.protocols.messages import AnswerArrived, AskSource, KeyedPart, Reflected
+from viewkeeper.runtime.pacing import Pace
 from viewkeeper.sources.interface import Cut, KeyedRead
 from viewkeeper.spark.arrow import COUNT, arrow_schema
 from viewkeeper.spark.staged import StagedRelation, Staging
@@ -32,6 +34,7 @@ class Questions:
     cuts: Mapping[str, Cut]
     reflected: Mapping[str, Reflected]
     staging: Staging
+    paces: Mapping[str, Pace]
     asked: dict[str, Asked] = field(default_factory=dict)
 
     def answer(self, question: AskSource, definition: ViewDefinition) -> AnswerArrived:
@@ -49,7 +52,7 @@ class Questions:
         occurrence = term.occurrence(part.alias)
         read = _keyed_read(occurrence, part)
         cost = self.asked.setdefault(source, Asked())
-        table = read_table(self.cuts[source], read, occurrence)
+        table = self._read(source, read, occurrence.schema)
         cost.queries += 1
         cost.keys += 0 if read.keys is None else read.keys.num_rows
         cost.rows += table.num_rows
@@ -60,6 +63,15 @@ class Questions:
             isinstance(filtered, StagedRelation), "answers stay in Arrow until they are joined"
         )
         return filtered  # type: ignore[return-value]
+
+    def _read(self, source: str, read: KeyedRead, schema: Schema) -> pa.Table:
+        if read.keys is not None and read.keys.num_rows == 0:
+            return counted([], schema)
+        pace = self.paces[source]
+        pace.before_question()
+        table = counted(list(self.cuts[source].read(read)), schema)
+        pace.asked(table.num_rows)
+        return table
 
 
 def _keyed_read(occurrence: Occurrence, part: KeyedPart) -> KeyedRead:
@@ -72,16 +84,13 @@ def _keyed_read(occurrence: Occurrence, part: KeyedPart) -> KeyedRead:
     return KeyedRead(occurrence.name.relation, columns, key_columns, keys)
 
 
-def read_table(cut: Cut, question: KeyedRead, occurrence: Occurrence) -> pa.Table:
-    """The answer to one read, each row once per occurrence, with a count of 1."""
-    schema = arrow_schema(occurrence.schema)
-    if question.keys is not None and question.keys.num_rows == 0:
-        return schema.empty_table()
-    batches = list(cut.read(question))
-    bare = pa.schema([schema.field(i) for i in range(len(schema) - 1)])
+def counted(batches: list[pa.RecordBatch], schema: Schema) -> pa.Table:
+    """Rows as they were read, each with a count of 1."""
+    types = arrow_schema(schema)
+    bare = pa.schema(list(types)[:-1])
     table = pa.Table.from_batches(batches, bare) if batches else bare.empty_table()
     ones = pa.repeat(pa.scalar(1, pa.int64()), table.num_rows)
-    return table.append_column(schema.field(len(schema) - 1), ones)
+    return table.append_column(types.field(len(types) - 1), ones)
 
 
 def reflected_by(cut: Cut, applied: int, waiting: Iterable[tuple[int, object]]) -> Reflected:

@@ -2,53 +2,97 @@
 
 A source can only be read as it is now. What it has committed since is known, because the feed has
 delivered everything that the read reflects; taking those changes out again gives the relation as it was.
+
+Every relation is read once, with the columns that any of the views needs; sources are read at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
-import pyarrow as pa
-
+from viewkeeper.algebra.expressions import Column, Output
+from viewkeeper.algebra.types import Schema
 from viewkeeper.protocols.messages import Reflected
-from viewkeeper.runtime.asking import read_table
+from viewkeeper.runtime.asking import counted
+from viewkeeper.runtime.change_tables import change_relation
 from viewkeeper.runtime.integrator import Arrival
-from viewkeeper.runtime.live_sweep import LiveSweep
 from viewkeeper.sources.interface import Cut, KeyedRead
-from viewkeeper.spark.staged import StagedRelation
-from viewkeeper.views.definition import Occurrence, RelationName
+from viewkeeper.spark.relation import SparkRelation
+from viewkeeper.spark.staged import Staging
+from viewkeeper.views.definition import RelationName, ViewDefinition
+from viewkeeper.views.pruning import pruned
 
+# Told from the threads that read: the relation, and how many of its rows are here.
 OnRows = Callable[[RelationName, int], None]
 
+ROWS_BETWEEN_REPORTS = 100_000
 
-def relation_at(
-    manager: LiveSweep,
-    occurrence: Occurrence,
-    cuts: Mapping[str, Cut],
-    reflected: Mapping[str, Reflected],
-    waiting: Iterable[Arrival],
-    on_rows: OnRows = lambda name, rows: None,
-) -> StagedRelation:
-    """An occurrence's relation without the transactions that wait to be applied."""
-    name = occurrence.name
-    table = read_table(
-        cuts[name.source], KeyedRead(name.relation, occurrence.schema.names), occurrence
-    )
-    on_rows(name, table.num_rows)
-    relation = manager.staging.relation(table, occurrence.schema)
-    ahead = [
-        (arrival.number, arrival.transaction)
-        for arrival in waiting
-        if arrival.transaction.source == name.source
-        and reflected[name.source].includes(arrival.transaction.number)
-        and arrival.transaction.change(name) is not None
-    ]
-    if not ahead:
-        return relation
-    changes: StagedRelation = manager.collected(name, ahead)
-    columns: list[pa.ChunkedArray] = [
-        changes.table.column(changes.schema.position(c)) for c in occurrence.schema.names
-    ]
-    counts = changes.table.column(changes.table.num_columns - 1)
-    table = pa.Table.from_arrays([*columns, counts], schema=relation.table.schema)
-    return relation + -manager.staging.relation(table, occurrence.schema)  # type: ignore[return-value]
+
+@dataclass(frozen=True)
+class Reading:
+    """Relations read at some cuts, without the transactions that wait to be applied."""
+
+    staging: Staging
+    cuts: Mapping[str, Cut]
+    reflected: Mapping[str, Reflected]
+    waiting: Iterable[Arrival]
+    on_rows: OnRows = lambda name, rows: None
+
+    def relations(self, definitions: Iterable[ViewDefinition]) -> dict[RelationName, SparkRelation]:
+        """What the views read, by relation; a table may have columns that not all of them use."""
+        whole, needed = _columns(list(definitions))
+        by_source: dict[str, list[RelationName]] = {}
+        for name in needed:
+            by_source.setdefault(name.source, []).append(name)
+        found: dict[RelationName, SparkRelation] = {}
+
+        def read_source(names: list[RelationName]) -> None:
+            for name in names:
+                found[name] = self._relation(name, whole[name], needed[name])
+
+        # A cut is used by one thread at a time: one thread per source.
+        with ThreadPoolExecutor(max_workers=max(len(by_source), 1)) as threads:
+            list(threads.map(read_source, by_source.values()))
+        return found
+
+    def _relation(self, name: RelationName, whole: Schema, needed: Schema) -> SparkRelation:
+        batches = []
+        rows = reported = 0
+        for batch in self.cuts[name.source].read(KeyedRead(name.relation, needed.names)):
+            batches.append(batch)
+            rows += batch.num_rows
+            if rows - reported >= ROWS_BETWEEN_REPORTS:
+                self.on_rows(name, reported := rows)
+        self.on_rows(name, rows)
+        relation: SparkRelation = self.staging.relation(counted(batches, needed), needed)
+        ahead = [
+            (arrival.number, arrival.transaction)
+            for arrival in self.waiting
+            if arrival.transaction.source == name.source
+            and self.reflected[name.source].includes(arrival.transaction.number)
+            and arrival.transaction.change(name) is not None
+        ]
+        if not ahead:
+            return relation
+        changes = change_relation(self.staging, name, whole, needed, ahead)
+        plain = changes.select(tuple(Output(c, Column(c)) for c in needed.names))
+        return relation - plain
+
+
+def _columns(
+    definitions: list[ViewDefinition],
+) -> tuple[dict[RelationName, Schema], dict[RelationName, Schema]]:
+    """The whole schema of every relation, and the part of it that some view uses."""
+    whole = {o.name: o.schema for d in definitions for term in d.terms for o in term.occurrences}
+    used: dict[RelationName, set[str]] = {name: set() for name in whole}
+    for definition in map(pruned, definitions):
+        for term in definition.terms:
+            for occurrence in term.occurrences:
+                used[occurrence.name] |= set(occurrence.schema.names)
+    needed = {
+        name: Schema(tuple(field for field in schema if field.name in used[name]))
+        for name, schema in whole.items()
+    }
+    return whole, needed

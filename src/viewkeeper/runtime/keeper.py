@@ -22,7 +22,7 @@ from viewkeeper.project import ProjectConfig, read_project
 from viewkeeper.runtime.audit import Audit, audited
 from viewkeeper.runtime.pipeline import Cycle, Pipeline, View
 from viewkeeper.runtime.report import RunReport
-from viewkeeper.runtime.settings import retention_of, spark_settings_of, storage_of
+from viewkeeper.runtime.settings import limits_of, retention_of, spark_settings_of, storage_of
 from viewkeeper.runtime.views_folder import (
     catalog_of,
     parsed_views,
@@ -135,7 +135,9 @@ class Keeper:
         housekeeping = Housekeeping(retention=retention_of(self.config))
         with (
             warehouse.writer() as writer,
-            Pipeline(views, sources, writer, self.spark) as pipeline,
+            Pipeline(
+                views, sources, writer, self.spark, source_limits=limits_of(self.config)
+            ) as pipeline,
             contextlib.closing(Background(writer, housekeeping)),
         ):
             yield pipeline

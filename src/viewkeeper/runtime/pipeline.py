@@ -19,12 +19,13 @@ import contextlib
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from viewkeeper.errors import SourceError, invariant
+from viewkeeper.algebra.expressions import Column, Output
+from viewkeeper.errors import SourceError, UsageError, invariant
 from viewkeeper.protocols.messages import (
     AskSource,
     BatchClosed,
@@ -34,10 +35,11 @@ from viewkeeper.protocols.messages import (
     TransactionArrived,
 )
 from viewkeeper.runtime.asking import Asked, Questions, reflected_by
-from viewkeeper.runtime.contents import OnRows, relation_at
+from viewkeeper.runtime.contents import OnRows, Reading
 from viewkeeper.runtime.feeds import Feeds
 from viewkeeper.runtime.integrator import Arrival, Integrator, last_positions
 from viewkeeper.runtime.live_sweep import LiveSweep
+from viewkeeper.runtime.pacing import Pace, SourceLimits
 from viewkeeper.sources.interface import Cut, Position, SchemaChange, Source, SourceTransaction
 from viewkeeper.spark.session import Spark
 from viewkeeper.spark.staged import Staging
@@ -94,7 +96,10 @@ class Pipeline:
         writer: Writer,
         spark: Spark,
         limits: Limits = Limits(),  # noqa: B008  (immutable)
+        source_limits: Mapping[str, SourceLimits] | None = None,
     ) -> None:
+        for view in views.values():
+            require_live(view.definition)
         self.views = dict(views)
         self.sources = {name: sources[name] for name in sorted(sources)}
         self.writer = writer
@@ -117,6 +122,8 @@ class Pipeline:
         self.relations = {source: self._relations_of(source) for source in names}
         self.feeds = Feeds(self.sources, self.relations, self._starts)
         self._applied = dict.fromkeys(names, 0)
+        allowed = source_limits or {}
+        self.paces = {name: Pace(allowed.get(name, SourceLimits())) for name in names}
 
     def _relations_of(self, source: str) -> tuple[str, ...]:
         used = (name for view in self.views.values() for name in view.definition.relations)
@@ -213,10 +220,7 @@ class Pipeline:
         if not new and not dropped:
             return None
         with self._cuts() as (cuts, reflected):
-            staging = Staging(self.spark.bulk, self._folder)
-            extents = {}
-            for name in new:
-                extents[name] = self._evaluated(name, staging, cuts, reflected, on_rows)
+            extents = self._evaluated(new, cuts, reflected, on_rows)
             latest = self.writer.latest
             definitions = {
                 name: Definition(self.views[name].definition.schema, self.views[name].text)
@@ -236,32 +240,32 @@ class Pipeline:
 
     def _evaluated(
         self,
-        view: str,
-        staging: Staging,
+        views: Iterable[str],
         cuts: Mapping[str, Cut],
         reflected: Mapping[str, Reflected],
         on_rows: OnRows = lambda name, rows: None,
-    ) -> Any:
-        """A view, computed from its sources' whole relations, at the applied cut."""
+    ) -> dict[str, Any]:
+        """Views computed from their sources' whole relations, at the applied cut."""
+        staging = Staging(self.spark.bulk, self._folder)
+        reading = Reading(staging, cuts, reflected, self.integrator.pending, on_rows)
+        names = list(views)
+        relations = reading.relations(self.views[name].definition for name in names)
+        return {name: self._from_relations(name, relations) for name in names}
+
+    def _from_relations(self, view: str, relations: Mapping[RelationName, Any]) -> Any:
         manager = self.managers[view]
-        occurrences = {o.name: o for term in manager.definition.terms for o in term.occurrences}
-        small, manager.staging = manager.staging, staging
-        try:
-            contents: dict[RelationName, Any] = {
-                name: relation_at(
-                    manager, occurrence, cuts, reflected, self.integrator.pending, on_rows
-                )
-                for name, occurrence in occurrences.items()
-            }
-        finally:
-            manager.staging = small
-        return WholeView(manager.definition).evaluated(lambda name: contents[name])
+
+        def contents(name: RelationName) -> Any:
+            columns = manager.columns[name].names
+            return relations[name].select(tuple(Output(c, Column(c)) for c in columns))
+
+        return WholeView(manager.definition).evaluated(contents)
 
     @contextlib.contextmanager
     def recomputed(self, view: str) -> Iterator[Any]:
         """A view computed from its sources alone, at the state that the warehouse stands at."""
         with self._cuts() as (cuts, reflected):
-            yield self._evaluated(view, Staging(self.spark.bulk, self._folder), cuts, reflected)
+            yield self._evaluated([view], cuts, reflected)[view]
         self._forget_staged()
 
     def committed_now(self) -> dict[str, Position]:
@@ -304,7 +308,8 @@ class Pipeline:
                 return None
             rows = sum(arrival.rows for arrival in batch)
             session = self.spark.tiny if rows <= self.limits.tiny_rows_max else self.spark.bulk
-            questions = Questions(cuts, reflected, Staging(session, self._folder))
+            staging = Staging(session, self._folder)
+            questions = Questions(cuts, reflected, staging, self.paces)
             changes = {name: self._maintained(name, batch, questions) for name in self.managers}
             clock.lap("ask")
         tables = {name: change.table() for name, change in changes.items()}
@@ -388,3 +393,18 @@ def _schema_changed(change: SchemaChange) -> SourceError:
         detail=change.statement,
         hint="the views that read it must be rebuilt: remove them from the warehouse and run again",
     )
+
+
+# Live, SWEEP always works in batches; the simulated forms differ in their messages only.
+LIVE_PROTOCOLS = (None, "sweep")
+
+
+def require_live(definition: ViewDefinition) -> None:
+    """Raise UsageError for a protocol that only the simulator plays yet."""
+    if definition.protocol not in LIVE_PROTOCOLS:
+        raise UsageError(
+            "protocol-not-live",
+            f"{definition.name} asks for {definition.protocol}, which does not run live yet",
+            detail="live views are kept by sweep, in batches; it reaches complete consistency",
+            hint="write `-- protocol: sweep`, or leave the line out",
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from viewkeeper.project import ProjectConfig
+from viewkeeper.runtime.pacing import SourceLimits
 from viewkeeper.spark.session import SparkSettings
 from viewkeeper.warehouse.retention import DAY_SECONDS, Retention
 from viewkeeper.warehouse.storage import Storage
@@ -17,6 +18,14 @@ def spark_settings_of(config: ProjectConfig) -> SparkSettings:
     """Spark as the project wants it, able to reach its warehouse."""
     extra = storage_of(config).spark_settings() | dict(config.spark_config)
     return SparkSettings(master=config.spark_master, extra=extra)
+
+
+def limits_of(config: ProjectConfig) -> dict[str, SourceLimits]:
+    """How much may be asked of each source."""
+    return {
+        name: SourceLimits(source.queries_per_second, source.rows_per_second)
+        for name, source in config.sources.items()
+    }
 
 
 def retention_of(config: ProjectConfig) -> Retention:
