@@ -38,4 +38,5 @@ def _needs(table: ViewUpdateTable, pending: dict[int, Row], number: int) -> set[
             needed |= {n for turn, a in waiting.items() if turn <= cell.turn for n in a.rows}
     streams = set(row.streams)
     needed |= {n for n, other in pending.items() if n < number and streams & set(other.streams)}
-    return needed
+    # When groups become one, the first row after that waits for all that both had pending.
+    return needed | (set(row.after) & pending.keys())

@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import os
+import random
 from dataclasses import replace
 
 import pytest
 
 from simulation import broken_merging
 from simulation.promptness import could_go
+from viewkeeper.consistency import check
 from viewkeeper.errors import InvariantViolated
 from viewkeeper.merging.commit_order import ORDERS
 from viewkeeper.merging.integrator import Integrator
@@ -30,6 +32,7 @@ from viewkeeper.simulator.merge_run import (
     simulated_merge,
 )
 from viewkeeper.simulator.merge_scenario import MergeSize, Painting, random_merge_scenario
+from viewkeeper.simulator.merge_world import MergeWorld
 from viewkeeper.simulator.scenario import Network
 from viewkeeper.views.level import Level
 
@@ -201,3 +204,42 @@ def test_groups_that_a_transaction_ties_become_one_and_keep_their_levels() -> No
         assert outcome.is_good, f"seed {seed}\n{outcome}"
         joined += len(world.groups.groups) < len(groups)
     assert joined > 5
+
+
+# -- views that come and go --------------------------------------------------------------------------
+
+
+def coming_and_going(seed: int) -> tuple[MergeWorld, MergeGroups]:
+    """A run in which one or two views are added, and one is dropped, while updates go on."""
+    painting = (Painting.SPA, Painting.PA)[seed % 2]
+    # A new view is loaded from what the integrator has numbered; that must be visible at the source.
+    options = MergeOptions(painting, MergeSize(transactions=8), network=NETWORKS[seed // 2 % 2])
+    scenario = random_merge_scenario(seed, painting, options.size)
+    first, *others = [view.name for view in scenario.views]
+    rng = random.Random(f"coming and going {seed}")
+    added = frozenset(rng.sample(others, min(len(others), rng.randint(1, 2))))
+    scenario = replace(scenario, added=added, dropped=frozenset(rng.sample([first, *others], 1)))
+    groups = MergeGroups(ORDERS[rng.choice(sorted(ORDERS))])
+    world = MergeWorld(scenario, groups, options.network, watch=prompt)
+    scheduler = MergeScheduler(seed, world)
+    while (choice := scheduler.choose(world)) is not None:
+        world.take(choice)
+    world.require_finished()
+    return world, groups
+
+
+@pytest.mark.parametrize("chunk", range(2))
+def test_views_are_added_and_dropped_while_the_others_stay_consistent(chunk: int) -> None:
+    """From when its last view appeared, every group that is left is strongly consistent."""
+    late = 0
+    for seed in range(chunk, SEEDS // 2, 2):
+        world, groups = coming_and_going(seed)
+        definitions = {view.name: view.definition for view in world.scenario.views}
+        for group in groups.groups:
+            seen = [state for state in world.states if all(view in state for view in group)]
+            states = [tuple(state[view] for view in group) for state in seen]
+            histories = world.scenario.histories_of(group)
+            verdict = check([definitions[view] for view in group], histories, states)
+            assert verdict.meets(Level.STRONG), f"seed {seed}, {group}\n{verdict.violation}"
+            late += 1 < len(seen) < len(world.states)
+    assert late > 10

@@ -110,6 +110,12 @@ class CommitOrder(ABC):
             yield frozenset(view for t in transactions for view in t.views)
 
     @property
+    def uncommitted(self) -> Iterator[int]:
+        """The rows of everything that is ready or with the warehouse."""
+        for transactions in (*self.in_flight.values(), tuple(self.waiting)):
+            yield from (row for t in transactions for row in t.rows)
+
+    @property
     def is_idle(self) -> bool:
         return not self.waiting and not self.in_flight
 

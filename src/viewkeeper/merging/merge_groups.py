@@ -73,6 +73,8 @@ class MergeGroups:
         # Within a unit: the views that its rows have concerned so far.
         self._unit: frozenset[str] | None = None
         self._dropped: set[str] = set()
+        # Lists of views that have not been added yet.
+        self._early: dict[str, list[ActionListArrived]] = {}
         # Commits that concern dropped views alone: the warehouse has them, and will say so.
         self._orphans: set[int] = set()
         self._must_part = False
@@ -84,7 +86,8 @@ class MergeGroups:
 
     @property
     def is_idle(self) -> bool:
-        return not self._orphans and all(process.is_idle for process in self.processes)
+        nothing_else = not self._orphans and not self._early
+        return nothing_else and all(process.is_idle for process in self.processes)
 
     def process_of(self, view: str) -> MergeProcess:
         return next(p for p in self.processes if view in p.table.columns)
@@ -96,6 +99,10 @@ class MergeGroups:
                 return tuple(self._relevance_arrived(event))
             case ActionListArrived(action_list):
                 if action_list.view in self._dropped:
+                    return ()
+                if action_list.view not in self.relations:
+                    # Its manager was faster than the word that there is such a view.
+                    self._early.setdefault(action_list.view, []).append(event)
                     return ()
                 return self.process_of(action_list.view).step(event)
             case BlockEnded():
@@ -146,6 +153,8 @@ class MergeGroups:
         table.announced = self._announced
         self.processes.append(self._process(table, self._make_order(self._numbers)))
         yield from self._regrouped()
+        for early in self._early.pop(view, ()):
+            yield from self.process_of(view).step(early)
 
     def _drop(self, view: str) -> Iterable[CommitTransaction]:
         if view not in self.relations:
@@ -195,6 +204,7 @@ class MergeGroups:
         for other in others:
             first.table.absorb(other.table)
             first.commits.absorb(other.commits)
+        first.table.wait_for(first.commits.uncommitted)
         at = self.processes.index(first)
         self.processes = [p for p in self.processes if p not in members]
         joined = self._process(first.table, first.commits)

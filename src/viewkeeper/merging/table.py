@@ -330,7 +330,8 @@ class ViewUpdateTable:
         """Take in the table of another group; it must not be used any more.
 
         The two stood at different moments. The next row of the common table waits for all that both
-        have pending, so when it shows, all views stand at one cut, and from then on they do.
+        have pending, here and uncommitted (`wait_for`); so when it shows, all views stand at one cut,
+        and from then on they do.
         """
         self.columns |= other.columns
         self.rows = dict(sorted((self.rows | other.rows).items()))
@@ -345,7 +346,11 @@ class ViewUpdateTable:
                 self.rows[number].unit = self._open
         self._open = self._open or other._open
         opened = [] if self._open is None else self._open.rows
-        self._barrier = tuple(n for n in self.rows if n not in opened)
+        self.wait_for(n for n in self.rows if n not in opened)
+
+    def wait_for(self, rows: Iterable[int]) -> None:
+        """The next row shows after these, wherever they are by now."""
+        self._barrier = tuple(dict.fromkeys((*self._barrier, *rows)))
 
     def part(self, views: Iterable[str]) -> ViewUpdateTable:
         """The table of some of the views, which have no row in common with the others."""

@@ -7,7 +7,7 @@ that are irrelevant to the view are left out of its action lists.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from viewkeeper.algebra import Bag
@@ -22,10 +22,11 @@ from viewkeeper.protocols.messages import (
     Event,
     InstallBatch,
     InstallChange,
+    Reflected,
 )
 from viewkeeper.simulator.merge_scenario import ManagedView
 from viewkeeper.simulator.world import steps_of
-from viewkeeper.timeline import Transaction
+from viewkeeper.timeline import Cut, Transaction
 from viewkeeper.views.assembly import Assembly
 
 
@@ -77,8 +78,10 @@ class Replacement:
 class ManagerProcess:
     """Drives one protocol; returns questions to sources and lists for the merge process."""
 
-    def __init__(self, view: ManagedView, extent: Bag) -> None:
+    def __init__(self, view: ManagedView, extent: Bag, start: Cut | None = None) -> None:
+        """``extent`` is the view at the cut ``start``; protocols count from there."""
         self.view = view
+        self.start = dict(Cut.start(view.definition.sources) if start is None else start)
         self.assemblies = tuple(Assembly(term) for term in view.definition.terms)
         self.protocol = view.protocol(view.definition, extent)
         self.inboxes = {source: Inbox(source) for source in view.definition.sources}
@@ -100,16 +103,19 @@ class ManagerProcess:
 
     def receive(self, message: ToManager) -> Iterator[AskSource | ActionList]:
         match message:
-            case Numbered(row, transaction, is_relevant):
+            case Numbered(row, original, is_relevant):
+                number = original.number - self.start[original.source]
+                transaction = replace(original, number=number)
                 if is_relevant:
                     self._rows[transaction.source, transaction.number] = row
                     self._outstanding.add(row)
                 inbox = self.inboxes[transaction.source]
                 yield from self._events(inbox.receive(TransactionMessage(transaction, 0)))
-            case Settled(source, upto):
-                yield from self._events(self.inboxes[source].receive(SettledMessage(upto)))
+            case Settled(source, _):
+                yield from self._events(self.inboxes[source].receive(self._settled(message)))
             case Answer(source, answer):
-                yield from self._events(self.inboxes[source].receive(AnswerMessage(answer)))
+                since = _since(answer, self.start[source])
+                yield from self._events(self.inboxes[source].receive(AnswerMessage(since)))
             case BlockClosed(upto):
                 self._closed = upto
                 yield from self._full_blocks()
@@ -119,6 +125,9 @@ class ManagerProcess:
         rows = tuple(sorted(row for held, _ in self._held for row in held))
         self._held = []
         return ActionList(self.view.name, rows, Replacement(self.extent))
+
+    def _settled(self, message: Settled) -> SettledMessage:
+        return SettledMessage(max(message.upto - self.start[message.source], 0))
 
     def _events(self, events: tuple[Event, ...]) -> Iterator[AskSource | ActionList]:
         for event in events:
@@ -163,6 +172,21 @@ class ManagerProcess:
             self._held = self._held[len(block) :]
             rows = tuple(row for held, _ in block for row in held)
             yield ActionList(self.view.name, rows, Change(_sum([change for _, change in block])))
+
+
+def _since(answer: AnswerArrived, start: int) -> AnswerArrived:
+    """The answer as a manager sees it that counts transactions from there."""
+    reflects = answer.reflects
+    invariant(
+        all(reflects.includes(number) for number in range(1, start + 1)),
+        "an answer misses a transaction that was in the view from its start",
+    )
+    later = Reflected(
+        max(reflects.upto - start, 0),
+        frozenset(n - start for n in reflects.also if n > start),
+        frozenset(n - start for n in reflects.without if n > start),
+    )
+    return replace(answer, reflects=later)
 
 
 def _sum(changes: list[Bag]) -> Any:

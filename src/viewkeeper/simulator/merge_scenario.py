@@ -65,12 +65,17 @@ class ManagedView:
 
 @dataclass(frozen=True)
 class MergeScenario:
-    """Views, initial contents, scripts; ``ties`` marks the parts of global transactions."""
+    """Views, initial contents, scripts; ``ties`` marks the parts of global transactions.
+
+    Views that are ``added`` are not there from the start, views that are ``dropped`` not to the end.
+    """
 
     views: tuple[ManagedView, ...]
     initial: Mapping[RelationName, Bag]
     scripts: Mapping[str, tuple[Transaction, ...]]
     ties: Mapping[tuple[str, int], Tie] = field(default_factory=dict)
+    added: frozenset[str] = frozenset()
+    dropped: frozenset[str] = frozenset()
 
     def histories_of(self, views: tuple[str, ...]) -> SourceHistories:
         """What happened to the relations of these views, and nothing else, numbered anew."""

@@ -9,24 +9,38 @@ given in any order, always.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from viewkeeper.algebra import Bag
+from viewkeeper.consistency import SourceHistories
 from viewkeeper.errors import invariant
 from viewkeeper.merging.global_transactions import GlobalTransactions, NumberUnit, Part, PartArrived
 from viewkeeper.merging.integrator import Integrator
-from viewkeeper.merging.merge_groups import GroupsEvent, MergeGroups, ViewAdded
+from viewkeeper.merging.merge_groups import GroupsEvent, MergeGroups, ViewAdded, ViewDropped
 from viewkeeper.merging.messages import (
     ActionList,
     ActionListArrived,
     BlockEnded,
     CommitTransaction,
-    RelevanceArrived,
     WarehouseCommitted,
 )
 from viewkeeper.protocols.inbox import Inbox, SettledMessage, TransactionMessage
 from viewkeeper.protocols.messages import AskSource, SourceSettled, TransactionArrived
+from viewkeeper.simulator.merge_channels import (
+    INTEGRATOR,
+    MERGE,
+    WAREHOUSE,
+    Add,
+    Choice,
+    Commit,
+    Deliver,
+    Drop,
+    EndBlock,
+    Envelope,
+    InOrder,
+    Refresh,
+    Reveal,
+)
 from viewkeeper.simulator.merge_managers import (
     Answer,
     BlockClosed,
@@ -39,74 +53,11 @@ from viewkeeper.simulator.merge_managers import (
 from viewkeeper.simulator.merge_scenario import MergeScenario
 from viewkeeper.simulator.scenario import Network
 from viewkeeper.simulator.source import SimulatedSource
-from viewkeeper.timeline import Transaction
+from viewkeeper.timeline import Cut, Transaction
 from viewkeeper.views.assembly import evaluated
-
-INTEGRATOR, MERGE, WAREHOUSE = "integrator", "merge", "warehouse"
-
-
-@dataclass(frozen=True)
-class Envelope:
-    """A message on its way; ``sequence`` counts the messages of its sender to its receiver."""
-
-    sender: str
-    to: str
-    sequence: int
-    message: Any
-
-
-@dataclass(frozen=True, order=True)
-class Commit:
-    """A source commits its next transaction."""
-
-    source: str
-
-
-@dataclass(frozen=True, order=True)
-class Reveal:
-    """A committed transaction becomes visible to queries."""
-
-    source: str
-    number: int
-
-
-@dataclass(frozen=True, order=True)
-class Deliver:
-    """A message arrives; ``index`` is its place among those on their way."""
-
-    index: int
-
-
-@dataclass(frozen=True, order=True)
-class Refresh:
-    """The period of a view that is refreshed periodically is over."""
-
-    view: str
-
-
-@dataclass(frozen=True, order=True)
-class EndBlock:
-    """Nothing more comes: the integrator ends the block that is not full."""
-
-
-Choice = Commit | Reveal | Deliver | Refresh | EndBlock
 
 # Told of every event that the merge process takes in, and what follows from it.
 Watch = Callable[[GroupsEvent, MergeGroups, tuple[CommitTransaction, ...]], None]
-
-
-class InOrder:
-    """Restores the order in which one sender sent."""
-
-    def __init__(self) -> None:
-        self._next = 1
-        self._early: dict[int, Any] = {}
-
-    def received(self, envelope: Envelope) -> Iterator[Any]:
-        self._early[envelope.sequence] = envelope.message
-        while self._next in self._early:
-            yield self._early.pop(self._next)
-            self._next += 1
 
 
 class MergeWorld:
@@ -132,16 +83,20 @@ class MergeWorld:
             for name, script in sorted(scenario.scripts.items())
         }
         self.inboxes = {name: Inbox(name) for name in self.sources}
+        self.histories = SourceHistories(scenario.initial, scenario.scripts)
         self.together = GlobalTransactions(timeout_seconds=60)
-        reads = {v.name: v.definition.relations for v in scenario.views}
+        present = [v for v in scenario.views if v.name not in scenario.added]
+        reads = {v.name: v.definition.relations for v in present}
         self.integrator = Integrator(reads, keep_source_order=keep_source_order)
         self.block_is_open = False
         self.groups = groups
         extents = {
-            v.name: evaluated(v.definition, lambda name: scenario.initial[name])
-            for v in scenario.views
+            v.name: evaluated(v.definition, lambda name: scenario.initial[name]) for v in present
         }
-        self.managers = {v.name: ManagerProcess(v, extents[v.name]) for v in scenario.views}
+        self.managers = {v.name: ManagerProcess(v, extents[v.name]) for v in present}
+        self.to_add = [v for v in scenario.views if v.name in scenario.added]
+        self.to_drop = sorted(scenario.dropped)
+        self.numbered = dict.fromkeys(self.sources, 0)
         # What a reader could see: all views, after the updates of these rows.
         self.states: list[dict[str, Bag]] = [extents]
         self.shown: list[frozenset[int]] = [frozenset()]
@@ -151,7 +106,7 @@ class MergeWorld:
         self.on_the_way: list[Envelope] = []
         self._sent: dict[tuple[str, str], int] = {}
         self._orders: dict[tuple[str, str], InOrder] = {}
-        for view in scenario.views:
+        for view in present:
             relations = frozenset(view.definition.relations)
             self.groups.step(ViewAdded(view.name, relations, view.promise))
 
@@ -165,6 +120,8 @@ class MergeWorld:
                 found.append(Commit(name))
             if self.network.inversions:
                 found += [Reveal(name, number) for number in source.invisible]
+        found += [Add(view.name) for view in self.to_add]
+        found += [Drop(name) for name in self.to_drop if name in self.managers]
         found += [Refresh(name) for name, manager in self.managers.items() if manager.may_refresh]
         found += [Deliver(index) for index in self._deliverable()]
         if not found and self.block_is_open:
@@ -194,6 +151,10 @@ class MergeWorld:
                 self._send(name, INTEGRATOR, SettledMessage(self.sources[name].settled))
             case Refresh(view):
                 self._send(view, MERGE, self.managers[view].refresh())
+            case Add(view):
+                self._add(view)
+            case Drop(view):
+                self._drop(view)
             case EndBlock():
                 self._end_block(self.integrator.last_row)
                 self._send(INTEGRATOR, MERGE, BlockEnded())
@@ -208,6 +169,9 @@ class MergeWorld:
 
     def _deliver(self, envelope: Envelope) -> None:
         sender, to = envelope.sender, envelope.to
+        # Lists of a dropped view's manager still arrive; it hears and asks no more.
+        if self._is_gone(to) or (self._is_gone(sender) and to in self.sources):
+            return
         if to == INTEGRATOR:
             self._integrate(sender, envelope.message)
         elif to == WAREHOUSE:
@@ -224,6 +188,9 @@ class MergeWorld:
                     self._merge(message)
                 else:
                     self._manage(to, message)
+
+    def _is_gone(self, name: str) -> bool:
+        return name in self.scenario.dropped and name not in self.managers
 
     # -- the processes -----------------------------------------------------------------------------
 
@@ -248,6 +215,7 @@ class MergeWorld:
                 part.source, transaction.relations, more=index < len(parts)
             )
             self.rows[relevance.row] = (transaction, relevance.views)
+            self.numbered[part.source] = transaction.number
             self._send(INTEGRATOR, MERGE, relevance)
             for name, manager in self.managers.items():
                 if part.source in manager.inboxes:
@@ -270,6 +238,24 @@ class MergeWorld:
             if manager.view.every > 1:
                 self._send(INTEGRATOR, name, BlockClosed(row))
 
+    def _add(self, name: str) -> None:
+        view = next(v for v in self.to_add if v.name == name)
+        self.to_add.remove(view)
+        sources, histories = view.definition.sources, self.histories
+        start = Cut.of({source: self.numbered[source] for source in sources})
+        extent = evaluated(view.definition, lambda r: histories.contents(r, start[r.source]))
+        self.managers[name] = ManagerProcess(view, extent, start)
+        relations = frozenset(view.definition.relations)
+        self._send(INTEGRATOR, MERGE, ViewAdded(name, relations, view.promise))
+        self.integrator.views[name] = relations
+        relevance = self.integrator.number_view(name, sources)
+        self._send(INTEGRATOR, MERGE, relevance)
+        self._send(name, MERGE, ActionList(name, (relevance.row,), Replacement(extent)))
+
+    def _drop(self, name: str) -> None:
+        del self.managers[name], self.integrator.views[name]
+        self._send(INTEGRATOR, MERGE, ViewDropped(name))
+
     def _manage(self, view: str, message: Any) -> None:
         for outgoing in self.managers[view].receive(message):
             match outgoing:
@@ -278,10 +264,10 @@ class MergeWorld:
                 case ActionList():
                     self._send(view, MERGE, outgoing)
 
-    def _merge(
-        self, message: RelevanceArrived | ActionList | BlockEnded | WarehouseCommitted
-    ) -> None:
-        event = ActionListArrived(message) if isinstance(message, ActionList) else message
+    def _merge(self, message: GroupsEvent | ActionList) -> None:
+        event: GroupsEvent = (
+            ActionListArrived(message) if isinstance(message, ActionList) else message
+        )
         commits = self.groups.step(event)
         self.watch(event, self.groups, commits)
         for commit in commits:

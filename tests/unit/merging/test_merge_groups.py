@@ -106,6 +106,25 @@ def test_joined_groups_stand_at_one_cut_from_the_first_common_row_on() -> None:
     assert rows_of(groups.step(al("b", 3))) == [(3,)]
 
 
+def test_the_first_common_row_waits_for_commits_of_both_groups() -> None:
+    groups = groups_of(a="R", a2="R", b="Q", c="P")
+    groups.step(rel(1, "a", streams="s"))
+    groups.step(rel(2, "b", streams="s"))
+    assert rows_of(groups.step(al("a", 1))) == [(1,)]
+    assert rows_of(groups.step(al("b", 2))) == [(2,)]
+    groups.step(WarehouseCommitted(2))
+    groups.step(rel(3, "b", "c", streams="t"))
+    groups.step(al("b", 3))
+    # b and c become one group, and have nothing to do with a.
+    assert rows_of(groups.step(al("c", 3))) == [(3,)]
+    groups.step(WarehouseCommitted(3))
+    groups.step(rel(4, "a2", "c", streams="t"))
+    groups.step(al("a2", 4))
+    # With a2 it is different: row 1 of its group, older than row 2 in stream s, is uncommitted.
+    assert rows_of(groups.step(al("c", 4))) == []
+    assert rows_of(groups.step(WarehouseCommitted(1))) == [(4,)]
+
+
 def test_a_row_that_concerns_nobody_still_ends_a_unit() -> None:
     groups = groups_of(a="R", b="R")
     groups.step(rel(1, "a", more=True))
