@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from viewkeeper.merging.algorithm import MergeAlgorithm
 from viewkeeper.merging.commit_order import CommitOrder
+from viewkeeper.merging.messages import WarehouseTransaction
 from viewkeeper.merging.painting import Painting
 from viewkeeper.merging.simple_painting import SimplePainting
-from viewkeeper.merging.table import WarehouseTransaction
 from viewkeeper.views.level import Level
 
 

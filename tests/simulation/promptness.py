@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from viewkeeper.merging.table import Colour, Row, ViewUpdateTable
+from viewkeeper.merging.rows import Colour, Row
+from viewkeeper.merging.table import ViewUpdateTable
 
 
 def could_go(table: ViewUpdateTable) -> set[int]:

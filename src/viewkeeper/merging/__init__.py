@@ -16,6 +16,6 @@ from viewkeeper.merging.messages import WarehouseCommitted as WarehouseCommitted
 from viewkeeper.merging.mixtures import Promise as Promise
 from viewkeeper.merging.painting import Painting as Painting
 from viewkeeper.merging.pass_through import PassThrough as PassThrough
+from viewkeeper.merging.rows import Colour as Colour
 from viewkeeper.merging.simple_painting import SimplePainting as SimplePainting
-from viewkeeper.merging.table import Colour as Colour
 from viewkeeper.merging.table import ViewUpdateTable as ViewUpdateTable

@@ -10,8 +10,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar
 
-from viewkeeper.merging.messages import ActionList, RelevanceArrived
-from viewkeeper.merging.table import Colour, ViewUpdateTable, WarehouseTransaction
+from viewkeeper.merging.messages import ActionList, RelevanceArrived, WarehouseTransaction
+from viewkeeper.merging.rows import Colour
+from viewkeeper.merging.table import ViewUpdateTable
 from viewkeeper.views.level import Level
 
 

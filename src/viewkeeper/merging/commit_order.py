@@ -20,8 +20,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from viewkeeper.errors import InvariantViolated
-from viewkeeper.merging.messages import CommitTransaction
-from viewkeeper.merging.table import WarehouseTransaction
+from viewkeeper.merging.messages import CommitTransaction, WarehouseTransaction
 from viewkeeper.views.level import Level
 
 BATCH_ROWS_MAX = 1000

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from viewkeeper.merging.messages import RelevanceArrived
+from viewkeeper.merging.messages import RelevanceArrived, WarehouseTransaction
 from viewkeeper.merging.simple_painting import SimplePainting
-from viewkeeper.merging.table import ViewUpdateTable, WarehouseTransaction
+from viewkeeper.merging.table import ViewUpdateTable
 from viewkeeper.views.level import Level
 
 

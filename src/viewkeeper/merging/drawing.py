@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from viewkeeper.merging.table import Colour, ViewUpdateTable
+from viewkeeper.merging.rows import Colour
+from viewkeeper.merging.table import ViewUpdateTable
 
 # Rich's names; this package does not need Rich itself.
 STYLES = {

@@ -13,8 +13,9 @@ from viewkeeper.merging.messages import (
     Event,
     RelevanceArrived,
     WarehouseCommitted,
+    WarehouseTransaction,
 )
-from viewkeeper.merging.table import ViewUpdateTable, WarehouseTransaction
+from viewkeeper.merging.table import ViewUpdateTable
 from viewkeeper.views.level import Level
 
 

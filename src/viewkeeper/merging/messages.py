@@ -38,6 +38,19 @@ class ActionList:
         return f"AL_{self.number}^{self.view}"
 
 
+@dataclass(frozen=True)
+class WarehouseTransaction:
+    """WT: lists to be applied together. ``after``: rows that must be committed before or with it."""
+
+    rows: tuple[int, ...]
+    lists: tuple[ActionList, ...]
+    after: frozenset[int] = frozenset()
+
+    @property
+    def views(self) -> frozenset[str]:
+        return frozenset(action_list.view for action_list in self.lists)
+
+
 # -- events ----------------------------------------------------------------------------------------
 
 

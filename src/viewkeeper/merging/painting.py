@@ -31,7 +31,8 @@ from collections.abc import Iterator
 from itertools import chain
 
 from viewkeeper.merging.algorithm import MergeAlgorithm
-from viewkeeper.merging.table import ViewUpdateTable, WarehouseTransaction
+from viewkeeper.merging.messages import WarehouseTransaction
+from viewkeeper.merging.table import ViewUpdateTable
 from viewkeeper.views.level import Level
 
 

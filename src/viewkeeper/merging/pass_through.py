@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from viewkeeper.merging.algorithm import MergeAlgorithm
-from viewkeeper.merging.messages import ActionList
-from viewkeeper.merging.table import WarehouseTransaction
+from viewkeeper.merging.messages import ActionList, WarehouseTransaction
 from viewkeeper.views.level import Level
 
 

@@ -26,8 +26,7 @@ from collections.abc import Iterator
 
 from viewkeeper.errors import InvariantViolated
 from viewkeeper.merging.algorithm import MergeAlgorithm
-from viewkeeper.merging.messages import ActionList
-from viewkeeper.merging.table import WarehouseTransaction
+from viewkeeper.merging.messages import ActionList, WarehouseTransaction
 from viewkeeper.views.level import Level
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from viewkeeper.merging.drawing import Drawing
-from viewkeeper.merging.table import Colour
+from viewkeeper.merging.rows import Colour
 from viewkeeper.simulator import svg
 from viewkeeper.simulator.merge_journal import MergeEntry
 

@@ -8,8 +8,7 @@ import pytest
 
 from viewkeeper.errors import InvariantViolated
 from viewkeeper.merging.commit_order import ORDERS, Batched, DependentOnly
-from viewkeeper.merging.messages import ActionList
-from viewkeeper.merging.table import WarehouseTransaction
+from viewkeeper.merging.messages import ActionList, WarehouseTransaction
 
 
 def transaction(row: int, *views: str, after: tuple[int, ...] = ()) -> WarehouseTransaction:
