@@ -76,3 +76,20 @@ def test_in_any_order_of_commits_dependent_transactions_keep_theirs(name: str) -
             for earlier in ready[: later.rows[0] - 1]:
                 if later.views & earlier.views or earlier.rows[0] in later.after:
                     assert place[earlier.rows[0]] < place[later.rows[0]]
+
+
+def test_with_dependent_only_nothing_waits_but_for_something_uncommitted() -> None:
+    for seed in range(50):
+        rng = random.Random(seed)
+        order, flying = DependentOnly(), []
+        for row in range(1, 40):
+            after = (rng.randrange(1, row),) if row > 1 and rng.random() < 0.3 else ()
+            views = rng.sample("uvwxyz", rng.randint(1, 2))
+            flying += order.ready([transaction(row, *views, after=after)])
+            if flying and rng.random() < 0.7:
+                flying += order.committed(flying.pop(rng.randrange(len(flying))).number)
+            earlier = [t for transactions in order.in_flight.values() for t in transactions]
+            for waiting in order.waiting:
+                rows = {n for t in earlier for n in t.rows}
+                assert any(t.views & waiting.views for t in earlier) or rows & waiting.after
+                earlier.append(waiting)
