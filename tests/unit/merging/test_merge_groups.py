@@ -206,6 +206,30 @@ def test_an_open_block_ends_when_nobody_counts_blocks_any_more() -> None:
     assert groups.step(BlockEnded()) == ()
 
 
+def test_groups_that_part_inside_a_block_end_it_each_for_itself() -> None:
+    groups = groups_of(Promise(Level.COMPLETE, every=3), a="R", between="RQ", b="Q")
+    groups.step(rel(1, "a"))
+    groups.step(al("a", 1))
+    assert groups.step(ViewDropped("between")) == ()
+    assert groups.groups == (("a",), ("b",))
+    groups.step(rel(2, "b"))
+    assert groups.step(al("b", 2)) == ()
+    assert rows_of(groups.step(rel(3, "a"))) == [(2,)]
+    assert rows_of(groups.step(al("a", 3))) == [(1, 3)]
+
+
+def test_a_block_that_concerns_both_sides_keeps_them_together_until_it_ends() -> None:
+    groups = groups_of(Promise(Level.COMPLETE, every=3), a="R", between="RQ", b="Q")
+    for row, view in ((1, "a"), (2, "b")):
+        groups.step(rel(row, view))
+        groups.step(al(view, row))
+    groups.step(ViewDropped("between"))
+    assert groups.groups == (("a", "b"),)
+    assert rows_of(groups.step(rel(3))) == [(1, 2)]
+    groups.step(WarehouseCommitted(1))
+    assert groups.groups == (("a",), ("b",))
+
+
 def test_a_view_can_be_added_once_and_dropped_once() -> None:
     groups = groups_of(a="R")
     with pytest.raises(UsageError, match="already"):
