@@ -122,6 +122,7 @@ class BatchedSweep(ViewManager):
         self.batch: tuple[Numbered, ...] = ()
         self._routes: list[_Route] = []
         self._number = first_number - 1
+        self._known_corrections: dict[tuple[Place, Reflected], tuple[Any | None, Any | None]] = {}
         self._numbers: dict[str, dict[int, int]] = {source: {} for source in self.sources}
 
     # -- the machine -------------------------------------------------------------------------------
@@ -228,6 +229,7 @@ class BatchedSweep(ViewManager):
             numbered = self._numbers[source].items()
             self._numbers[source] = {n: number for n, number in numbered if n in known}
         self.batch, self._routes = (), []
+        self._known_corrections = {}
         return InstallBatch(change, numbers, cuts, transactions)
 
     def _joined(self, route: _Route) -> Any:
@@ -269,6 +271,13 @@ class BatchedSweep(ViewManager):
     # -- changes by number -------------------------------------------------------------------------
 
     def _corrected(self, place: Place, rows: Any, reflects: Reflected) -> _Answer:
+        # Live, all answers of a source are at one cut, and several routes come by the same place.
+        known = self._known_corrections.get((place, reflects))
+        if known is None:
+            known = self._known_corrections[place, reflects] = self._corrections(place, reflects)
+        return _Answer(rows, *known)
+
+    def _corrections(self, place: Place, reflects: Reflected) -> tuple[Any | None, Any | None]:
         first, last = self.batch[0][0], self.batch[-1][0]
         source = self.occurrence(place).source
         later: list[Numbered] = []
@@ -281,7 +290,7 @@ class BatchedSweep(ViewManager):
                 later.append((number, transaction))
             elif not reflected and number <= last:
                 missing.append((number, transaction))
-        return _Answer(rows, self._numbered(place, later), self._numbered(place, missing))
+        return self._numbered(place, later), self._numbered(place, missing)
 
     def _numbered(self, place: Place, transactions: list[Numbered]) -> Any | None:
         name = self.occurrence(place).name
