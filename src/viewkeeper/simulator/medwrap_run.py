@@ -83,12 +83,14 @@ class MedwrapOptions:
 # -- seeds ------------------------------------------------------------------------------------------
 
 
-def medwrap_scenario(seed: int, transactions: int = 4, shape: Shape = Shape.ANY) -> Scenario:
-    """Three sources with one to three relations each, and a view over all of them."""
+def medwrap_scenario(
+    seed: int, transactions: int = 4, shape: Shape = Shape.ANY, sources: int = SOURCES
+) -> Scenario:
+    """Sources with one to three relations each, and a view over all of them."""
     rng = random.Random(f"homes {seed}")
     homes = [
         f"s{source}"
-        for source in range(1, SOURCES + 1)
+        for source in range(1, sources + 1)
         for _ in range(rng.randint(1, RELATIONS_PER_SOURCE_MAX))
     ]
     rng.shuffle(homes)

@@ -54,6 +54,10 @@ Beyond = Annotated[
     bool,
     typer.Option("--beyond-assumptions", help="Run it on a network that it does not promise for."),
 ]
+Variant = Annotated[
+    list[str] | None,
+    typer.Option(help="A variant of the protocol; may be repeated (see `lab protocols --json`)."),
+]
 
 
 @app.command("run")
@@ -67,6 +71,7 @@ def run_command(
     no_fifo: NoFifo = False,
     search: Search = False,
     beyond_assumptions: Beyond = False,
+    variant: Variant = None,
     transcript: Annotated[
         bool, typer.Option("--transcript", help="Show everything that happened.")
     ] = False,
@@ -74,19 +79,19 @@ def run_command(
 ) -> None:
     """Run one seed, and tell which level of consistency the run reached."""
     from viewkeeper.cli.lab import running
-    from viewkeeper.cli.lab.trial import trial
+    from viewkeeper.cli.lab.choosing import chosen_trial, wish
 
-    chosen = trial(
-        protocol,
+    wanted = wish(
         sources=sources,
         transactions=transactions,
         shape=shape,
         inversions=inversions,
-        fifo=not no_fifo,
+        no_fifo=no_fifo,
         search=search,
         beyond_assumptions=beyond_assumptions,
+        variants=variant or (),
     )
-    running.run(chosen, seed, transcript=transcript, as_json=json)
+    running.run(chosen_trial(protocol, wanted), seed, transcript=transcript, as_json=json)
 
 
 @app.command("explore")
@@ -103,18 +108,17 @@ def explore_command(
 ) -> None:
     """Try every interleaving of a small scenario, and count them."""
     from viewkeeper.cli.lab import exploring
-    from viewkeeper.cli.lab.trial import trial
+    from viewkeeper.cli.lab.choosing import explorable_trial, wish
 
-    chosen = trial(
-        protocol,
+    wanted = wish(
         sources=sources,
         transactions=transactions,
         shape=shape,
         inversions=inversions,
-        fifo=not no_fifo,
+        no_fifo=no_fifo,
         beyond_assumptions=beyond_assumptions,
     )
-    exploring.explore_all(chosen, seed, as_json=json)
+    exploring.explore_all(explorable_trial(protocol, wanted), seed, as_json=json)
 
 
 @app.command("swarm")
@@ -128,6 +132,7 @@ def swarm_command(
     no_fifo: NoFifo = False,
     search: Search = False,
     beyond_assumptions: Beyond = False,
+    variant: Variant = None,
     jobs: Annotated[
         int, typer.Option(min=0, help="Processes; 0 means one for each processor.")
     ] = 0,
@@ -138,20 +143,24 @@ def swarm_command(
 ) -> None:
     """Run many seeds, and tell the first that misses its level."""
     from viewkeeper.cli.lab import swarming
-    from viewkeeper.cli.lab.trial import trial
+    from viewkeeper.cli.lab.choosing import chosen_trial, wish
 
-    chosen = trial(
-        protocol,
+    wanted = wish(
         sources=sources,
         transactions=transactions,
         shape=shape,
         inversions=inversions,
-        fifo=not no_fifo,
+        no_fifo=no_fifo,
         search=search,
         beyond_assumptions=beyond_assumptions,
+        variants=variant or (),
     )
     swarming.swarm(
-        chosen, swarming.parse_seeds(seeds), jobs=jobs, fail_fast=fail_fast, as_json=json
+        chosen_trial(protocol, wanted),
+        swarming.parse_seeds(seeds),
+        jobs=jobs,
+        fail_fast=fail_fast,
+        as_json=json,
     )
 
 

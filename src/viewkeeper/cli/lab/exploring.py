@@ -7,8 +7,8 @@ from typing import Any
 
 import typer
 
+from viewkeeper.cli.lab.asking_trial import AskingTrial
 from viewkeeper.cli.lab.running import tell_contradiction
-from viewkeeper.cli.lab.trial import Trial
 from viewkeeper.cli.output import FAILED, console, write_json, write_line
 from viewkeeper.errors import InvariantViolated
 from viewkeeper.simulator.exploration import Exploration, explore
@@ -16,7 +16,7 @@ from viewkeeper.simulator.generator import random_scenario
 from viewkeeper.simulator.schedule import step_text
 
 
-def explore_all(trial: Trial, seed: int, *, as_json: bool) -> None:
+def explore_all(trial: AskingTrial, seed: int, *, as_json: bool) -> None:
     """Search and tell; exit 1 when an interleaving misses the expected level."""
     # One transaction after the other round the sources: all on one source would not interfere.
     scenario = random_scenario(seed, replace(trial.size, spread=True))
@@ -39,15 +39,15 @@ def explore_all(trial: Trial, seed: int, *, as_json: bool) -> None:
         raise typer.Exit(FAILED)
 
 
-def _document(trial: Trial, seed: int, found: Exploration) -> dict[str, Any]:
+def _document(trial: AskingTrial, seed: int, found: Exploration) -> dict[str, Any]:
     verdict = found.first_violation
     violation = verdict.violation if verdict is not None else None
     return {
-        "protocol": trial.protocol.name,
+        "protocol": trial.name,
         "seed": seed,
         "transactions": trial.size.transactions,
         **trial.as_dict(),
-        "expected_level": str(trial.protocol.level),
+        "expected_level": str(trial.level),
         "interleavings": found.interleavings,
         "worlds": found.worlds,
         "histories": found.histories,
@@ -59,18 +59,18 @@ def _document(trial: Trial, seed: int, found: Exploration) -> dict[str, Any]:
     }
 
 
-def _tell(trial: Trial, seed: int, found: Exploration) -> None:
+def _tell(trial: AskingTrial, seed: int, found: Exploration) -> None:
     size = trial.size
     kind = "relations of one source" if size.one_source else "sources"
     write_line(
-        f"{trial.protocol.name}: {size.sources} {kind}, {size.transactions} transactions, seed {seed}"
+        f"{trial.name}: {size.sources} {kind}, {size.transactions} transactions, seed {seed}"
     )
     write_line(
         f"{found.interleavings:,} interleavings over {found.worlds:,} different worlds, "
         f"{found.histories} different histories of the view"
     )
     levels = ", ".join(f"{count} {level}" for level, count in sorted(found.levels.items()))
-    write_line(f"ends: {levels} (expected {trial.protocol.level})")
+    write_line(f"ends: {levels} (expected {trial.level})")
     if not found.violations:
         write_line("no violation", "green")
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import typer
@@ -11,12 +12,13 @@ from viewkeeper.cli.lab.trial import Trial
 from viewkeeper.cli.output import FAILED, console, write_json, write_line
 from viewkeeper.errors import InvariantViolated
 from viewkeeper.simulator.journal import Journal
+from viewkeeper.simulator.ring_run import RingOutcome
 from viewkeeper.simulator.run import Outcome
 
 
 def run(trial: Trial, seed: int, *, transcript: bool, as_json: bool) -> None:
     """Run it and tell; exit 1 when the level is below the expected one."""
-    journal = Journal() if transcript else None
+    journal = trial.new_journal() if transcript else None
     try:
         outcome = trial.outcome(seed, journal)
     except InvariantViolated as error:
@@ -24,14 +26,15 @@ def run(trial: Trial, seed: int, *, transcript: bool, as_json: bool) -> None:
             _write_transcript(journal)
         tell_contradiction(trial, seed, error, verb="run", as_json=as_json)
         raise typer.Exit(FAILED) from None
+    measures = trial.measures(outcome)
     if as_json:
-        document = _document(trial, outcome)
+        document = _document(trial, outcome) | measures
         if journal is not None:
             document["transcript"] = journal.transcript().splitlines()
         write_json(document)
     else:
         _write_transcript(journal)
-        console().print(_table(outcome))
+        console().print(_table(outcome, trial.lines(outcome, measures)))
         if not outcome.is_good:
             _tell_failure(outcome)
             write_line(trial.command(seed))
@@ -51,8 +54,7 @@ def _document(trial: Trial, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _table(outcome: Outcome) -> Table:
-    messages = outcome.messages
+def _table(outcome: Outcome, lines: Iterable[tuple[str, str]]) -> Table:
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     table.add_column(style="bold")
     table.add_column()
@@ -62,12 +64,8 @@ def _table(outcome: Outcome) -> Table:
     found = f"[{style}]{outcome.verdict.level}[/] (expected {outcome.expected_level})"
     table.add_row("level", found)
     table.add_row("states", f"{outcome.states} seen by a reader")
-    table.add_row(
-        "messages",
-        f"{messages['notifications']} notifications, {messages['queries']} queries, "
-        f"{messages['answers']} answers with {messages['rows']} rows",
-    )
-    table.add_row("queries", f"{outcome.queries_per_transaction:g} per transaction")
+    for word, told in lines:
+        table.add_row(word, told)
     return table
 
 
@@ -75,6 +73,8 @@ def _tell_failure(outcome: Outcome) -> None:
     write_line()
     if not outcome.verdict.claims_hold:
         write_line("a cut that the protocol claims for a state does not explain it", "red")
+    if isinstance(outcome, RingOutcome) and not outcome.fresh_queries:
+        write_line("a reader was answered without all that was committed before", "red")
     if outcome.verdict.violation is not None:
         write_line(str(outcome.verdict.violation), "red")
     write_line("Replay:")
@@ -86,10 +86,10 @@ def tell_contradiction(
     """A run without a verdict: the protocol broke an invariant of its own, or waits for ever."""
     replay = trial.command(seed, verb)
     if as_json:
-        named = {"protocol": trial.protocol.name, "seed": seed}
+        named = {"protocol": trial.name, "seed": seed}
         write_json(named | trial.as_dict() | {"error": error.as_dict(), "replay": replay})
         return
-    write_line(f"{trial.protocol.name}, seed {seed}: {error.message}", "bold red")
+    write_line(f"{trial.name}, seed {seed}: {error.message}", "bold red")
     if error.detail:
         write_line(f"Detail: {error.detail}")
     write_line("Replay:")

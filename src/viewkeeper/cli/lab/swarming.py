@@ -81,7 +81,7 @@ def swarm(trial: Trial, seeds: range, *, jobs: int, fail_fast: bool, as_json: bo
     interrupted = False
     try:
         with _progress(len(seeds)) as progress:
-            bar = progress.add_task(trial.protocol.name, total=len(seeds))
+            bar = progress.add_task(trial.name, total=len(seeds))
             for result in results(trial, seeds, jobs):
                 tally.add(result)
                 progress.advance(bar)
@@ -161,8 +161,8 @@ def _progress(total: int) -> Progress:
 def _document(trial: Trial, seeds: range, tally: Tally) -> dict[str, Any]:
     first = tally.first_failure
     return {
-        "protocol": trial.protocol.name,
-        "expected_level": str(trial.protocol.level),
+        "protocol": trial.name,
+        "expected_level": str(trial.level),
         "seeds": {"first": seeds[0], "last": seeds[-1]},
         "transactions": trial.size.transactions,
         **trial.as_dict(),
@@ -185,9 +185,9 @@ def _document(trial: Trial, seeds: range, tally: Tally) -> dict[str, Any]:
 
 def _tell(trial: Trial, seeds: range, tally: Tally) -> None:
     levels = ", ".join(f"{count} {level}" for level, count in sorted(tally.levels.items()))
-    name = trial.protocol.name
+    name = trial.name
     done = f"{tally.done} of {len(seeds)} seeds of {name}: {levels or 'none'}"
-    write_line(f"{done} (expected {trial.protocol.level})")
+    write_line(f"{done} (expected {trial.level})")
     if tally.first_failure is None:
         undecided = f", {tally.undecided} undecided" if tally.undecided else ""
         write_line(f"no failure{undecided}", "yellow" if undecided else "green")
