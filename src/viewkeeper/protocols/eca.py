@@ -23,11 +23,12 @@ X ⊖ Δ those before it, the difference is the sum over all non-empty sets K of
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from viewkeeper.errors import UsageError
+from viewkeeper.protocols.compensation import changes_of, with_changes
 from viewkeeper.protocols.messages import Action, AnswerArrived, Assumptions, Part
 from viewkeeper.protocols.view_manager import ViewManager
 from viewkeeper.timeline import Transaction
@@ -85,28 +86,9 @@ class ECA(ViewManager):
     def _difference(
         self, parts: Iterable[Part], transaction: Transaction, sign: int
     ) -> Iterator[Part]:
-        """Q⟨U⟩ times ``sign``, as parts."""
+        """Q⟨U⟩ times ``sign``, as parts: Q now minus Q with the transaction taken back."""
+        taken_back = changes_of((transaction,), sign=-1)
         for part in parts:
-            term = self.definition.terms[part.term]
-            changed = [
-                a for a in part.asks if transaction.change(term.occurrence(a).name) is not None
-            ]
-            for number in range(1, len(changed) + 1):
-                for places in itertools.combinations(changed, number):
-                    yield self._with_changes(part, places, transaction, sign * (-1) ** (number + 1))
-
-    def _with_changes(
-        self, part: Part, places: tuple[str, ...], transaction: Transaction, sign: int
-    ) -> Part:
-        """The part with the transaction's changes in the places of some relations it asked for."""
-        assembly = self.assemblies[part.term]
-        given, covers = part.given, part.covers
-        for alias in places:
-            change = transaction.change(assembly.term.occurrence(alias).name)
-            if given is None:
-                given = assembly.prepared(alias, change)
-            else:
-                given = assembly.extended(given, covers, alias, change)
-            covers |= {alias}
-        asks = tuple(alias for alias in part.asks if alias not in places)
-        return Part(part.term, asks, given if sign > 0 else -given, covers)
+            for difference in with_changes(self.assemblies[part.term], part, taken_back):
+                given = difference.given
+                yield replace(difference, given=-given if sign > 0 else given)

@@ -27,17 +27,13 @@ from viewkeeper.errors import invariant
 from viewkeeper.protocols.simplistic import Simplistic
 from viewkeeper.simulator.medwrap_run import MedwrapOptions
 from viewkeeper.simulator.medwrap_world import (
-    Commit,
     DeliverQuery,
-    DeliverQuestion,
     DeliverToMediator,
     DeliverToWrapper,
     MedwrapWorld,
 )
 from viewkeeper.simulator.scenario import Network, Scenario
-from viewkeeper.simulator.world import Commit as CommitAt
-from viewkeeper.simulator.world import DeliverMessage, World
-from viewkeeper.simulator.world import DeliverQuestion as DeliverQuestionTo
+from viewkeeper.simulator.world import Commit, DeliverMessage, DeliverQuestion, World
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.definition import Occurrence, RelationName, Term, ViewDefinition
 
@@ -186,16 +182,16 @@ def _answered_with_conflicts(world: MedwrapWorld, source: str, conflicts: int) -
 def _simplistic(scenario: Scenario, conflicts: int) -> Counted:
     world = World(scenario, Simplistic)
     first, *others = world.sources
-    world.take(CommitAt(first))
+    world.take(Commit(first))
     world.take(DeliverMessage(first, 0))
     for source in (first, *others):
         for _ in range(conflicts):
-            world.take(CommitAt(source))
+            world.take(Commit(source))
     while len(world.states) == 1:
         asked = next((s for s, questions in world.to_source.items() if questions), None)
         invariant(asked is not None, "the simplistic approach waits for nobody")
         (question,) = world.to_source[str(asked)]
-        world.take(DeliverQuestionTo(question.source, 0))
+        world.take(DeliverQuestion(question.source, 0))
         answer = len(world.to_warehouse[question.source])
         for _ in range(answer):
             world.take(DeliverMessage(question.source, 0))

@@ -22,11 +22,11 @@ from viewkeeper.protocols.simplistic import Simplistic
 from viewkeeper.protocols.sweep import Sweep
 from viewkeeper.simulator.generator import Shape, Size, random_scenario
 from viewkeeper.simulator.medwrap_journal import MedwrapJournal
-from viewkeeper.simulator.medwrap_world import Choice, Commit, MedwrapWorld, Reveal
+from viewkeeper.simulator.medwrap_world import Choice, MedwrapWorld
 from viewkeeper.simulator.run import Outcome
 from viewkeeper.simulator.scenario import Network, Scenario
 from viewkeeper.simulator.scheduler import MOOD_STEPS_MAX, Mood
-from viewkeeper.simulator.world import DeliverMessage, World
+from viewkeeper.simulator.world import Commit, DeliverMessage, Reveal, World
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.definition import Occurrence, RelationName, Term, ViewDefinition
 from viewkeeper.views.level import Level

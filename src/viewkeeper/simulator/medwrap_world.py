@@ -45,33 +45,11 @@ from viewkeeper.protocols.messages import (
 from viewkeeper.simulator.medwrap_journal import MedwrapJournal
 from viewkeeper.simulator.scenario import Network, Scenario
 from viewkeeper.simulator.snapshot_source import SnapshotSource
+from viewkeeper.simulator.world import Commit, DeliverQuestion, Reveal
 from viewkeeper.timeline import Cut, Transaction
 
 MakeWrapper = Callable[[Mediation, str], MedwrapWrapper]
 MakeMediator = Callable[[Mediation, Any], MedwrapMediator]
-
-
-@dataclass(frozen=True, order=True)
-class Commit:
-    """A source commits its next transaction, and announces it to its wrapper."""
-
-    source: str
-
-
-@dataclass(frozen=True, order=True)
-class Reveal:
-    """A committed transaction becomes visible to queries (only with inversions a step of its own)."""
-
-    source: str
-    number: int
-
-
-@dataclass(frozen=True, order=True)
-class DeliverQuestion:
-    """A wrapper's question reaches its source, which answers at once (S-qu)."""
-
-    source: str
-    index: int
 
 
 @dataclass(frozen=True, order=True)
