@@ -1,6 +1,7 @@
 """Small multiples of line charts in one SVG; every line carries its name at its end.
 
-Knows numbers and names, not what they mean.
+Knows numbers and names, not what they mean. Only this of names: what stands in brackets behind one is a
+remark. Such a line is dashed, in the colour of the name without it.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ def small_multiples(title: str, subtitle: str, panels: Sequence[Panel], columns:
         ".title{font-size:18px;font-weight:600}.panel{font-size:14px;font-weight:600}"
         ".tick{font-size:11px}.name{font-size:12px;font-weight:600}.rule{stroke-width:1}"
         ".curve{fill:none;stroke-width:2.2;stroke-linejoin:round;stroke-linecap:round}"
+        ".dashed{stroke-dasharray:5 5;stroke-width:1.6}"
     )
     return svg.document(columns * _WIDTH, _HEAD + rows * _HEIGHT + 12, title, body, inks, css)
 
@@ -65,8 +67,21 @@ def small_multiples(title: str, subtitle: str, panels: Sequence[Panel], columns:
 def _classes(panels: Sequence[Panel]) -> dict[str, str]:
     """A colour for each line; one that stands for several has that of the first."""
     joined = dict.fromkeys(name for panel in panels for name in panel.lines)
-    single = list(dict.fromkeys(name for names in joined for name in names.split(", ")))
-    return {names: f"line{single.index(names.split(', ')[0]) % len(_COLOURS)}" for names in joined}
+    single = list(dict.fromkeys(_plain(name) for names in joined for name in names.split(", ")))
+    return {
+        names: f"line{single.index(_plain(names.split(', ')[0])) % len(_COLOURS)}"
+        for names in joined
+    }
+
+
+def _plain(name: str) -> str:
+    """The name without its remark."""
+    return name.split(" (")[0]
+
+
+def _is_remark(names: str) -> bool:
+    """Whether a line stands for nothing but names with remarks."""
+    return all(_plain(name) != name for name in names.split(", "))
 
 
 def merged(lines: Mapping[str, Points]) -> dict[str, Points]:
@@ -130,7 +145,10 @@ class _Drawing:
         for name, points in self.panel.lines.items():
             places = [(self.x(x), self.y(y)) for x, y in points]
             path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-            drawn.append(svg.element("polyline", points=path, class_=f"{self.classes[name]} curve"))
+            style = "curve dashed" if _is_remark(name) else "curve"
+            drawn.append(
+                svg.element("polyline", points=path, class_=f"{self.classes[name]} {style}")
+            )
             drawn += [
                 svg.element("circle", cx=x, cy=y, r=3.0, class_=f"{self.classes[name]}-ink")
                 for x, y in places

@@ -12,13 +12,12 @@ from typing import Any
 import pytest
 
 from viewkeeper.cli import execute
-from viewkeeper.cli.lab import comparing, swarming
+from viewkeeper.cli.lab import swarming
 from viewkeeper.cli.lab.choosing import lab_protocols
 from viewkeeper.consistency import checker
 from viewkeeper.protocols.messages import Action, AnswerArrived
 from viewkeeper.protocols.registry import PROTOCOLS
 from viewkeeper.protocols.sweep import Sweep
-from viewkeeper.simulator.comparison import compared
 
 Capture = pytest.CaptureFixture[str]
 
@@ -225,7 +224,7 @@ def test_a_single_seed_is_a_range_too() -> None:
     assert list(swarming.parse_seeds("7..9")) == [7, 8, 9]
 
 
-# -- protocols, show, compare -----------------------------------------------------------------------
+# -- protocols and show ----------------------------------------------------------------------------
 
 
 def test_all_protocols_are_listed_with_what_they_assume(capsys: Capture) -> None:
@@ -264,22 +263,3 @@ def test_a_file_that_can_not_be_written_is_told(tmp_path: Path, capsys: Capture)
     missing = tmp_path / "no" / "chart.svg"
     error = told(f"lab show inversion --svg {missing}", capsys, expected=2)["error"]
     assert error["code"] == "can-not-write"
-
-
-def test_compare_tells_draws_and_counts(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Capture
-) -> None:
-    two = compared(("sweep", "eca"))
-    monkeypatch.setattr(comparing, "compared", lambda: two)
-    plot = tmp_path / "plot.svg"
-    document = told(f"lab compare --plot {plot}", capsys)
-    assert document["levels"]["sweep"] == {
-        "measured": "complete",
-        "paper": "complete",
-        "messages": "O(n)",
-    }
-    sweep = [cost for cost in document["alone"] if cost["protocol"] == "sweep"]
-    assert [cost["queries_per_update"] for cost in sweep] == [1.0, 2.0, 3.0, 4.0, 5.0]
-    assert xml.parse(plot).getroot().tag.endswith("svg")
-    assert execute(["lab", "compare"]) == 0
-    assert "Queries per update" in capsys.readouterr().out

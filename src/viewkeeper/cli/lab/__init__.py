@@ -200,9 +200,13 @@ def compare_command(
     plot: Annotated[
         Path | None, typer.Option(dir_okay=False, help="Also draw the charts into this SVG file.")
     ] = None,
+    only: Annotated[
+        Literal["sweep", "rings", "medwrap"] | None,
+        typer.Option(help="Only what this paper compares."),
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Measure what the SWEEP paper's Table 1 claims: levels, messages per update, message size."""
+    """Measure what papers claim: levels, messages and their size, delays, space."""
     from viewkeeper.cli.lab import comparing
 
-    comparing.compare(plot, as_json=json)
+    comparing.compare(plot, only, as_json=json)

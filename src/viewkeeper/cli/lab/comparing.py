@@ -1,202 +1,46 @@
-"""``lab compare``: SWEEP's Table 1, measured, beside what the paper says."""
+"""``lab compare``: what protocols cost, counted in runs, beside what their papers say."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import typer
-from rich.table import Table
 
+from viewkeeper.cli.lab.compare_medwrap import MedwrapSection
+from viewkeeper.cli.lab.compare_rings import RingSection
+from viewkeeper.cli.lab.compare_sweep import SweepSection
+from viewkeeper.cli.lab.section import Section
 from viewkeeper.cli.output import FAILED, console, write_file, write_json, write_line
-from viewkeeper.protocols.registry import PROTOCOLS
-from viewkeeper.simulator.comparison import (
-    CLAIMS,
-    CONCURRENT,
-    SOURCES,
-    SOURCES_FIXED,
-    Cost,
-    Measured,
-    compared,
-)
-from viewkeeper.simulator.plots import Panel, Points, merged, small_multiples
+from viewkeeper.simulator.plots import small_multiples
+
+SECTIONS: dict[str, type[Section]] = {
+    section.name: section for section in (SweepSection, RingSection, MedwrapSection)
+}
 
 
-def compare(plot: Path | None, *, as_json: bool) -> None:
-    """Measure and tell; exit 1 when a protocol missed its paper's level."""
+def compare(plot: Path | None, only: str | None, *, as_json: bool) -> None:
+    """Measure and tell; exit 1 when something that a paper promises was not found."""
+    chosen = [section for name, section in SECTIONS.items() if only in (None, name)]
     with console(stderr=True).status("measuring …"):
-        measured = compared()
+        measured = [section.measured() for section in chosen]
     if plot is not None:
-        write_file(plot, plotted(measured))
+        write_file(plot, _plotted(measured))
     if as_json:
-        write_json(_document(measured, plot))
+        documents = {section.name: section.document() for section in measured}
+        write_json(documents | {"plot": None if plot is None else str(plot)})
     else:
-        _tell(measured)
+        for index, section in enumerate(measured):
+            if index:
+                write_line()
+            section.tell()
         if plot is not None:
             write_line(f"The charts are in {plot}")
-    if any(level < PROTOCOLS[name].level for name, level in measured.levels.items()):
+    if not all(section.is_good for section in measured):
         raise typer.Exit(FAILED)
 
 
-# -- as text ----------------------------------------------------------------------------------------
-
-
-def _tell(measured: Measured) -> None:
-    write_line("Levels: the lowest that the checker found in random runs.", "dim")
-    table = _new_table("level", "paper: level", "messages", "remarks")
-    for name, level in measured.levels.items():
-        claim = CLAIMS.get(name)
-        claimed = (
-            ("", "", "not in the table")
-            if claim is None
-            else (str(claim.level), claim.messages, claim.remark)
-        )
-        table.add_row(name, str(level), *claimed)
-    console().print(table)
-    _tell_costs(
-        "Queries per update, nothing interferes; by number of sources",
-        measured.alone,
-        [f"n={n}" for n in SOURCES],
-        lambda c: c.queries_per_update,
-    )
-    _tell_costs(
-        "Queries per update, while every other source deletes a row it would have met",
-        measured.by_sources,
-        [f"n={n}" for n in SOURCES],
-        lambda c: c.queries_per_update,
-    )
-    heads = [f"c={c}" for c in CONCURRENT]
-    _tell_costs(
-        f"Queries per update, {SOURCES_FIXED} sources; by number of concurrent deletions",
-        measured.by_deletions,
-        heads,
-        lambda c: c.queries_per_update,
-    )
-    _tell_costs(
-        f"Queries per update, {SOURCES_FIXED} sources; by number of concurrent insertions",
-        measured.by_insertions,
-        heads,
-        lambda c: c.queries_per_update,
-    )
-    _tell_costs(
-        "Products asked for in all queries together, concurrent insertions in two of three relations",
-        measured.two_relations,
-        heads,
-        lambda c: c.parts,
-    )
-    _tell_costs(
-        "States that a reader sees, for 1 + c updates",
-        measured.by_deletions,
-        heads,
-        lambda c: c.states,
-    )
-
-
-def _tell_costs(
-    title: str, costs: Sequence[Cost], heads: Sequence[str], value: Callable[[Cost], float]
-) -> None:
-    write_line()
-    write_line(title, "dim")
-    table = _new_table(*heads)
-    for name in dict.fromkeys(cost.protocol for cost in costs):
-        table.add_row(name, *(f"{value(c):.3g}" for c in costs if c.protocol == name))
-    console().print(table)
-
-
-def _new_table(*heads: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("protocol", style="bold", no_wrap=True)
-    for head in heads:
-        table.add_column(head, justify="right" if "=" in head else "left")
-    return table
-
-
-# -- as JSON ----------------------------------------------------------------------------------------
-
-
-def _document(measured: Measured, plot: Path | None) -> dict[str, Any]:
-    return {
-        "levels": {
-            name: {
-                "measured": str(level),
-                "paper": str(CLAIMS[name].level) if name in CLAIMS else None,
-                "messages": CLAIMS[name].messages if name in CLAIMS else None,
-            }
-            for name, level in measured.levels.items()
-        },
-        "alone": _costs(measured.alone),
-        "by_sources": _costs(measured.by_sources),
-        "by_deletions": _costs(measured.by_deletions),
-        "by_insertions": _costs(measured.by_insertions),
-        "two_relations": _costs(measured.two_relations),
-        "plot": None if plot is None else str(plot),
-    }
-
-
-def _costs(costs: Sequence[Cost]) -> list[dict[str, Any]]:
-    return [
-        vars(cost)
-        | {"interference": cost.interference.value, "queries_per_update": cost.queries_per_update}
-        for cost in costs
-    ]
-
-
-# -- as charts --------------------------------------------------------------------------------------
-
-
-def plotted(measured: Measured) -> str:
+def _plotted(measured: list[Section]) -> str:
     """All measurements as small multiples."""
-    queries = "queries per update"
-    by_n, by_c = "sources", f"concurrent updates, {SOURCES_FIXED} sources"
-
-    def per_update(cost: Cost) -> float:
-        return cost.queries_per_update
-
-    panels = [
-        Panel("Nothing interferes", by_n, queries, _lines(measured.alone, _n, per_update)),
-        Panel(
-            "Every other source deletes meanwhile",
-            by_n,
-            queries,
-            _lines(measured.by_sources, _n, per_update),
-            logarithmic=True,
-        ),
-        Panel("Deletions meanwhile", by_c, queries, _lines(measured.by_deletions, _c, per_update)),
-        Panel(
-            "Insertions meanwhile", by_c, queries, _lines(measured.by_insertions, _c, per_update)
-        ),
-        Panel(
-            "How large the questions are",
-            "concurrent insertions in two of three relations",
-            "products asked for, all queries together",
-            _lines(measured.two_relations, _c, lambda cost: cost.parts),
-        ),
-        Panel(
-            "What a reader sees",
-            by_c,
-            "states for 1 + c updates",
-            _lines(measured.by_deletions, _c, lambda cost: cost.states),
-        ),
-    ]
-    subtitle = (
-        "Counted in simulated runs, one update and those that arrive before its first answer."
-    )
-    return small_multiples("The cost of an update (SWEEP, Table 1, measured)", subtitle, panels)
-
-
-def _n(cost: Cost) -> int:
-    return cost.sources
-
-
-def _c(cost: Cost) -> int:
-    return cost.concurrent
-
-
-def _lines(
-    costs: Sequence[Cost], x: Callable[[Cost], int], y: Callable[[Cost], float]
-) -> dict[str, Points]:
-    names = dict.fromkeys(cost.protocol for cost in costs)
-    return merged(
-        {name: tuple((x(c), y(c)) for c in costs if c.protocol == name) for name in names}
-    )
+    panels = [panel for section in measured for panel in section.panels()]
+    subtitle = "Counted in simulated runs; dashed: what the paper says, where it differs."
+    return small_multiples("What protocols cost", subtitle, panels)
