@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from viewkeeper.simulator.world import Commit, Reveal
+
 INTEGRATOR, MERGE, WAREHOUSE = "integrator", "merge", "warehouse"
 
 
@@ -17,21 +19,6 @@ class Envelope:
     to: str
     sequence: int
     message: Any
-
-
-@dataclass(frozen=True, order=True)
-class Commit:
-    """A source commits its next transaction."""
-
-    source: str
-
-
-@dataclass(frozen=True, order=True)
-class Reveal:
-    """A committed transaction becomes visible to queries."""
-
-    source: str
-    number: int
 
 
 @dataclass(frozen=True, order=True)

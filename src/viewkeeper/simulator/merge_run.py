@@ -14,7 +14,7 @@ from viewkeeper.merging.complete_n import CompleteN, block_end
 from viewkeeper.merging.merge_groups import MergeGroups
 from viewkeeper.merging.mixtures import Promise, algorithm_for
 from viewkeeper.merging.table import ViewUpdateTable
-from viewkeeper.simulator.merge_channels import Choice, Commit, Deliver, Refresh
+from viewkeeper.simulator.merge_channels import Choice, Deliver, Refresh
 from viewkeeper.simulator.merge_scenario import (
     MergeScenario,
     MergeSize,
@@ -24,6 +24,7 @@ from viewkeeper.simulator.merge_scenario import (
 from viewkeeper.simulator.merge_world import MergeWorld, Watch
 from viewkeeper.simulator.scenario import Network
 from viewkeeper.simulator.scheduler import MOOD_STEPS_MAX, Mood
+from viewkeeper.simulator.world import Commit
 from viewkeeper.timeline import Cut
 from viewkeeper.views.level import Level
 

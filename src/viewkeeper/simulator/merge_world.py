@@ -32,14 +32,12 @@ from viewkeeper.simulator.merge_channels import (
     WAREHOUSE,
     Add,
     Choice,
-    Commit,
     Deliver,
     Drop,
     EndBlock,
     Envelope,
     InOrder,
     Refresh,
-    Reveal,
 )
 from viewkeeper.simulator.merge_managers import (
     Answer,
@@ -53,6 +51,7 @@ from viewkeeper.simulator.merge_managers import (
 from viewkeeper.simulator.merge_scenario import MergeScenario
 from viewkeeper.simulator.scenario import Network
 from viewkeeper.simulator.source import SimulatedSource
+from viewkeeper.simulator.world import Commit, Reveal
 from viewkeeper.timeline import Cut, Transaction
 from viewkeeper.views.assembly import evaluated
 
