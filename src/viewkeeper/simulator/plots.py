@@ -173,15 +173,19 @@ class _Drawing:
 
 
 def _broken(name: str, characters: int = 18) -> list[str]:
-    """A long list of names in lines."""
+    """A long list of names in lines; a long remark gets a line of its own."""
     lines = [""]
     for word in name.split(", "):
         longer = f"{lines[-1]}, {word}" if lines[-1] else word
-        if len(longer) > characters and lines[-1]:
-            lines[-1] += ","
-            lines.append(word)
-        else:
+        if len(longer) <= characters:
             lines[-1] = longer
+            continue
+        if lines[-1]:
+            lines[-1] += ","
+            lines.append("")
+        plain = _plain(word)
+        has_room = len(word) <= characters
+        lines[-1:] = [word] if has_room or plain == word else [plain, word[len(plain) + 1 :]]
     return lines
 
 

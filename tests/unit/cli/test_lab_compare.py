@@ -79,6 +79,26 @@ def test_one_section_can_be_chosen(name: str, tmp_path: Path, capsys: Capture) -
     assert ("Rings: " in titles, "MEDWRAP: " in titles) == (name == "rings", name == "medwrap")
 
 
+def test_what_only_the_paper_says_is_dashed_in_its_protocols_colour(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    plot = tmp_path / "plot.svg"
+    told(f"lab compare --only medwrap --plot {plot}", capsys)
+    by_panel = [
+        [curve.attrib["class"] for curve in panel.iter() if curve.tag.endswith("polyline")]
+        for panel in xml.parse(plot).getroot()
+        if panel.tag.endswith("}g")
+    ]
+    # Questions by number of sources: mre's coincides with its formula, the two others are apart.
+    assert by_panel[0] == [
+        "line0 curve",
+        "line0 curve dashed",
+        "line1 curve",
+        "line2 curve",
+        "line2 curve dashed",
+    ]
+
+
 def test_a_section_that_does_not_exist_is_refused(capsys: Capture) -> None:
     assert told("lab compare --only swoop", capsys, expected=2)["error"]["code"] == "command-line"
 
