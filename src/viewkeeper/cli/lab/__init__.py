@@ -62,7 +62,10 @@ Variant = Annotated[
 
 @app.command("run")
 def run_command(
-    protocol: ProtocolName,
+    protocol: Annotated[
+        str | None,
+        typer.Option("--protocol", "-p", help="Which protocol (see `lab protocols`)."),
+    ] = None,
     sources: Sources = 3,
     transactions: Transactions = 10,
     seed: Seed = 1,
@@ -72,14 +75,24 @@ def run_command(
     search: Search = False,
     beyond_assumptions: Beyond = False,
     variant: Variant = None,
+    views: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=12, help="Several views, merged; 0: as many as the seed says. Shape: any."
+        ),
+    ] = None,
+    painting: Annotated[
+        Literal["spa", "pa", "complete-n", "pass-through"] | None,
+        typer.Option(help="How several views are merged; spa if nothing is said."),
+    ] = None,
     transcript: Annotated[
         bool, typer.Option("--transcript", help="Show everything that happened.")
     ] = False,
     json: Json = False,
 ) -> None:
     """Run one seed, and tell which level of consistency the run reached."""
-    from viewkeeper.cli.lab import running
-    from viewkeeper.cli.lab.choosing import chosen_trial, wish
+    from viewkeeper.cli.lab import running, several_views
+    from viewkeeper.cli.lab.choosing import chosen_trial, required, wish
 
     wanted = wish(
         sources=sources,
@@ -91,7 +104,12 @@ def run_command(
         beyond_assumptions=beyond_assumptions,
         variants=variant or (),
     )
-    running.run(chosen_trial(protocol, wanted), seed, transcript=transcript, as_json=json)
+    if views is not None or painting is not None:
+        merged = several_views.views_trial(painting or "spa", views or 0, wanted, protocol)
+        several_views.run_views(merged, seed, transcript=transcript, as_json=json)
+    else:
+        trial = chosen_trial(required(protocol), wanted)
+        running.run(trial, seed, transcript=transcript, as_json=json)
 
 
 @app.command("explore")

@@ -75,6 +75,17 @@ def explorable_trial(name: str, wanted: Wish) -> AskingTrial:
     return asking_trial(PROTOCOLS[name], wanted)
 
 
+def required(protocol: str | None) -> str:
+    """The protocol, or a UsageError that says that one must be named."""
+    if protocol is None:
+        raise UsageError(
+            "no-protocol",
+            "nothing says what to run",
+            hint="name a protocol, like --protocol sweep, or merge several views, like --views 4",
+        )
+    return protocol
+
+
 def _require_known(name: str) -> None:
     known = lab_protocols()
     if name in known:
