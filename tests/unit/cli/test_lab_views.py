@@ -70,7 +70,10 @@ def test_what_is_for_one_view_is_refused(words: str, capsys: Capture) -> None:
 
 
 def test_a_run_of_nothing_is_refused(capsys: Capture) -> None:
-    assert told("lab run", capsys, expected=2)["error"]["code"] == "no-protocol"
+    error = told("lab run", capsys, expected=2)["error"]
+    assert error["code"] == "command-line"
+    assert "--protocol" in error["detail"]
+    assert "--views" in error["detail"]
 
 
 def test_a_failure_shows_a_witness_and_ends_with_its_replay(

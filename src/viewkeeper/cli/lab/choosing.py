@@ -79,9 +79,10 @@ def required(protocol: str | None) -> str:
     """The protocol, or a UsageError that says that one must be named."""
     if protocol is None:
         raise UsageError(
-            "no-protocol",
+            "command-line",
             "nothing says what to run",
-            hint="name a protocol, like --protocol sweep, or merge several views, like --views 4",
+            detail="expected a protocol, like --protocol sweep, or several views, like --views 4",
+            hint="see `viewkeeper lab run --help`",
         )
     return protocol
 
