@@ -116,7 +116,8 @@ class Journal:
     def _partial_text(self, term: int, rows: Any, covers: frozenset[str]) -> str:
         """A partial as the papers write it: in the view's order, joined columns once."""
         assembly = self._assemblies[term]
-        names = _distinct_columns(assembly, covers)
+        # A wrapper may have dropped columns that nobody needs any more.
+        names = [name for name in _distinct_columns(assembly, covers) if name in rows.schema]
         return rows_text(rows.select(tuple(Output(name, Column(name)) for name in names)))
 
     def transcript(self) -> str:
