@@ -173,6 +173,13 @@ def test_a_search_for_a_complete_path_is_bounded_too(monkeypatch):
         check([pair_view()], invisible, states(bag()))
 
 
+def test_claims_that_hold_decide_where_a_search_would_not_end(monkeypatch):
+    cuts = [Cut.of({"p": 0, "q": 0}), Cut.of({"p": 2, "q": 2})]
+    contents = [ViewStates([pair_view()], HISTORIES).at(cut) for cut in cuts]
+    monkeypatch.setattr(checker_module, "CUTS_SEARCHED_MAX", 1)
+    assert check([pair_view()], HISTORIES, contents, cuts).level is Level.STRONG
+
+
 def test_search_and_brute_force_agree_on_every_short_history():
     """All histories of up to three states over a few contents, against the definitions word by word."""
     view = ViewStates([pair_view()], HISTORIES)
