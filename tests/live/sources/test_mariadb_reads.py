@@ -163,7 +163,7 @@ def test_an_unknown_option_of_the_url_is_refused_without_its_value(server):
 
 
 def test_cuts_stay_exact_while_the_owner_keeps_changing_definitions(server, writer):
-    """Every cut's rows fit the schema that it says, and its answers are those of its place."""
+    """A cut's rows fit the schema that it says and are those of its place, or its query is broken."""
     writer("CREATE TABLE t (id INT PRIMARY KEY, a INT)", "INSERT INTO t VALUES (1, 1), (2, 2)")
     stop, failures = threading.Event(), []
 
@@ -184,8 +184,14 @@ def test_cuts_stay_exact_while_the_owner_keeps_changing_definitions(server, writ
             for number in range(150):
                 with source.cut(["t"]) as cut:
                     names = cut.schemas["t"].schema.names
+                    try:
+                        rows = sorted(row for _, row in read_all(cut, ["t"]))
+                    except SourceError as error:
+                        if error.code != "broken-query":
+                            raise
+                        # The definition changed between the cut and its first query: said by name.
+                        continue
                     shapes.add(names)
-                    rows = sorted(row for _, row in read_all(cut, ["t"]))
                 plain = [(1, 1), (2, 2)]
                 assert rows == (plain if len(names) == 2 else [(7, *row) for row in plain])
                 if len(shapes) == 2 and number > 30:
