@@ -47,7 +47,6 @@ def run(
     from viewkeeper.runtime.run_state import RunState
 
     stop = threading.Event()
-    _end_in_order(stop)
     with Keeper.open(project, allow_setup=allow_setup) as keeper:
         if not as_json:
             write_line("Connecting to the sources …", stderr=True)
@@ -65,6 +64,9 @@ def run(
             for listener in listeners:
                 listener(event)
 
+        # Spark takes Ctrl-C for itself when it starts, so we ask for it afterwards.
+        keeper.spark  # noqa: B018
+        _end_in_order(stop)
         with contextlib.ExitStack() as stack:
             stack.enter_context(state)
             if metrics_port is not None:
