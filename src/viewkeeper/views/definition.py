@@ -4,6 +4,10 @@ A view is the sum (UNION ALL) of *terms*. A term joins *occurrences* of relation
 satisfy its predicates, and computes its outputs; on top of that it may group or remove duplicates.
 A relation that takes part twice has two occurrences: a self-join is nothing special.
 
+What one SELECT of that form can't say (outer joins, EXISTS, aggregates of aggregates, views over views)
+is said in *steps*: relations of the view's own, each a sum of terms over base relations and earlier
+steps. A step is named by a `RelationName` whose source is `LOCAL`.
+
 Columns of occurrences are named ``alias.column`` throughout a term.
 """
 
@@ -17,6 +21,10 @@ from viewkeeper.algebra.grouping import aggregate_fields
 from viewkeeper.algebra.inference import type_of
 from viewkeeper.algebra.types import Field, Schema
 from viewkeeper.views.level import Level
+
+
+# The source of relations that the warehouse holds itself: steps, and copies of base relations.
+LOCAL = "@"
 
 
 @dataclass(frozen=True, order=True)
@@ -55,11 +63,18 @@ class Occurrence:
 
 @dataclass(frozen=True)
 class Grouping:
-    """GROUP BY: keys and aggregates over the joined rows, and a condition on the groups."""
+    """GROUP BY: keys and aggregates over the joined rows, and a condition on the groups.
+
+    ``copies`` names an integer aggregate that says how often a group's row is there, instead of once.
+    So semi and anti joins are groupings: of the rows of L, tagged (1, 0), and those of L ⋈ R, tagged
+    (0, 1), grouped by all columns of L, those groups remain whose second sum is positive (or zero), in
+    as many copies as the first sum says.
+    """
 
     keys: tuple[Output, ...]
     aggregates: tuple[Aggregate, ...]
     having: Expression = TRUE
+    copies: str | None = None
 
 
 @dataclass(frozen=True)
@@ -143,8 +158,21 @@ class Term:
 
 
 @dataclass(frozen=True)
+class Step:
+    """A relation of the view's own: the sum of its terms, over base relations and earlier steps."""
+
+    name: RelationName
+    terms: tuple[Term, ...]
+
+    @property
+    def schema(self) -> Schema:
+        """Names of the first term, types common to all."""
+        return self.terms[0].schema
+
+
+@dataclass(frozen=True)
 class ViewDefinition:
-    """A named view: its terms, and what its user declares about it."""
+    """A named view: its steps, its terms over them, and what its user declares about it."""
 
     name: str
     terms: tuple[Term, ...]
@@ -152,6 +180,12 @@ class ViewDefinition:
     protocol: str | None = None
     # Further header settings, as (name, value) pairs in the order of the text.
     settings: tuple[tuple[str, str], ...] = field(default=())
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def all_terms(self) -> tuple[Term, ...]:
+        """The terms of all steps, in order, and then the view's own."""
+        return (*(term for step in self.steps for term in step.terms), *self.terms)
 
     @property
     def schema(self) -> Schema:
@@ -160,8 +194,9 @@ class ViewDefinition:
 
     @cached_property
     def relations(self) -> tuple[RelationName, ...]:
-        """Every relation the view reads, once, in order of appearance."""
-        return tuple(dict.fromkeys(o.name for term in self.terms for o in term.occurrences))
+        """Every base relation the view reads, once, in order of appearance."""
+        names = (o.name for term in self.all_terms for o in term.occurrences)
+        return tuple(dict.fromkeys(name for name in names if name.source != LOCAL))
 
     @cached_property
     def sources(self) -> tuple[str, ...]:
