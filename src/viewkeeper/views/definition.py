@@ -22,7 +22,6 @@ from viewkeeper.algebra.inference import type_of
 from viewkeeper.algebra.types import Field, Schema
 from viewkeeper.views.level import Level
 
-
 # The source of relations that the warehouse holds itself: steps, and copies of base relations.
 LOCAL = "@"
 
