@@ -11,7 +11,8 @@ from viewkeeper.simulator.merge_journal import MergeEntry
 
 MARGIN, LINE, CELL_HEIGHT = 20.0, 22.0, 24.0
 CHARACTER = 8.0
-LABEL_WIDTH = 56.0
+LABEL_WIDTH, NUMBER_WIDTH = 56.0, 32.0
+LEGEND = "white: awaited · red: here, waits · gray: applied now · black: nothing to do · WT: the lists that wait"
 
 # White stays white and black stays black on any paper: these are the algorithm's colours.
 INKS: dict[str, svg.Ink] = {
@@ -30,10 +31,14 @@ NAMES = {colour: colour.name.lower() for colour in Colour}
 
 def tables_svg(title: str, entries: Sequence[MergeEntry]) -> str:
     """One picture of a whole run, top to bottom."""
-    body = [svg.text(MARGIN, MARGIN + 6, title, font_weight="bold")]
-    y = MARGIN + 2 * LINE
+    body = [
+        svg.text(MARGIN, MARGIN + 6, title, font_weight="bold"),
+        svg.text(MARGIN, MARGIN + 6 + LINE, LEGEND, "soft"),
+    ]
+    y = MARGIN + 3 * LINE
     for number, entry in enumerate(entries, 1):
-        body.append(svg.text(MARGIN, y, f"{number}  {entry.message}"))
+        body.append(svg.text(MARGIN, y, str(number), "soft"))
+        body.append(svg.text(MARGIN + NUMBER_WIDTH, y, entry.message))
         y += LINE / 2
         for heading, drawing in entry.drawings:
             if heading:
@@ -58,9 +63,10 @@ def _height(drawing: Drawing) -> float:
 
 
 def _width(title: str, entries: Sequence[MergeEntry]) -> float:
-    widths = [CHARACTER * len(title)]
+    widths = [CHARACTER * len(title), CHARACTER * len(LEGEND)]
     for entry in entries:
-        widths += [CHARACTER * len(line) for line in (entry.message, *entry.commits)]
+        widths.append(NUMBER_WIDTH + CHARACTER * len(entry.message))
+        widths += [CHARACTER * len(line) for line in entry.commits]
         for _, drawing in entry.drawings:
             lists = max([len(row.lists_text) for row in drawing.rows], default=0)
             cells = _cell_width(drawing) * len(drawing.views)
@@ -74,13 +80,14 @@ def _table(drawing: Drawing, top: float) -> list[str]:
     for column, view in enumerate(drawing.views):
         x = left + (column + 0.5) * width
         body.append(svg.text(x, top + 17, view, "soft", text_anchor="middle"))
+    beside = left + len(drawing.views) * width + CHARACTER
+    body.append(svg.text(beside, top + 17, "WT", "soft"))
     for index, row in enumerate(drawing.rows, 1):
         y = top + index * CELL_HEIGHT
         body.append(svg.text(MARGIN, y + 17, f"U_{row.number}", "soft"))
         for column, (colour, text) in enumerate(row.cells):
             body += _cell(left + column * width, y, width, colour, text)
-        x = left + len(drawing.views) * width + CHARACTER
-        body.append(svg.text(x, y + 17, row.lists_text, "soft"))
+        body.append(svg.text(beside, y + 17, row.lists_text, "soft"))
     if drawing.early:
         y = top + CELL_HEIGHT * (1 + len(drawing.rows)) + 15
         body.append(svg.text(MARGIN, y, f"early {', '.join(drawing.early)}", "soft"))

@@ -73,8 +73,11 @@ def _shipped_files() -> list[Any]:
     return [entry for entry in folder.iterdir() if entry.name.endswith(".toml")]
 
 
-def load_scenario(name: str) -> ScenarioFile:
-    """A shipped scenario by its name, or one's own by its path (ending in .toml)."""
+def load_scenario(name: str, others: Iterable[str] = ()) -> ScenarioFile:
+    """A shipped scenario by its name, or one's own by its path (ending in .toml).
+
+    A name that nobody has is compared with ``others`` too: what the caller knows besides.
+    """
     if name.endswith(".toml"):
         try:
             return read_scenario(Path(name).stem, Path(name).read_text(encoding="utf-8"))
@@ -83,11 +86,12 @@ def load_scenario(name: str) -> ScenarioFile:
     for entry in _shipped_files():
         if entry.name == f"{name}.toml":
             return read_scenario(name, entry.read_text(encoding="utf-8"))
-    near = difflib.get_close_matches(name, shipped_names(), 1)
+    names = (*shipped_names(), *others)
+    near = difflib.get_close_matches(name, names, 1)
     raise UsageError(
         "unknown-scenario",
         f"there is no scenario {name}",
-        detail=f"the scenarios are {', '.join(shipped_names())}",
+        detail=f"the scenarios are {', '.join(names)}",
         hint=f"did you mean {near[0]}?" if near else "a file of your own ends in .toml",
     )
 

@@ -58,6 +58,16 @@ Variant = Annotated[
     list[str] | None,
     typer.Option(help="A variant of the protocol; may be repeated (see `lab protocols --json`)."),
 ]
+Views = Annotated[
+    int | None,
+    typer.Option(
+        min=0, max=12, help="Several views, merged; 0: as many as the seed says. Shape: any."
+    ),
+]
+PaintingName = Annotated[
+    Literal["spa", "pa", "complete-n", "pass-through"] | None,
+    typer.Option(help="How several views are merged; spa if nothing is said."),
+]
 
 
 @app.command("run")
@@ -75,16 +85,8 @@ def run_command(
     search: Search = False,
     beyond_assumptions: Beyond = False,
     variant: Variant = None,
-    views: Annotated[
-        int | None,
-        typer.Option(
-            min=0, max=12, help="Several views, merged; 0: as many as the seed says. Shape: any."
-        ),
-    ] = None,
-    painting: Annotated[
-        Literal["spa", "pa", "complete-n", "pass-through"] | None,
-        typer.Option(help="How several views are merged; spa if nothing is said."),
-    ] = None,
+    views: Views = None,
+    painting: PaintingName = None,
     transcript: Annotated[
         bool, typer.Option("--transcript", help="Show everything that happened.")
     ] = False,
@@ -106,7 +108,8 @@ def run_command(
     )
     if views is not None or painting is not None:
         merged = several_views.views_trial(painting or "spa", views or 0, wanted, protocol)
-        several_views.run_views(merged, seed, transcript=transcript, as_json=json)
+        tell = several_views.transcribed(as_json=json) if transcript else several_views.untold
+        several_views.run_views(merged, seed, tell, as_json=json)
     else:
         trial = chosen_trial(required(protocol), wanted)
         running.run(trial, seed, transcript=transcript, as_json=json)
@@ -199,16 +202,41 @@ def show_command(
     protocol: Annotated[
         str | None, typer.Option("--protocol", "-p", help="Play it under another protocol.")
     ] = None,
+    views: Views = None,
+    painting: PaintingName = None,
+    sources: Sources = 3,
+    transactions: Transactions = 10,
+    seed: Seed = 1,
+    inversions: Inversions = False,
+    no_fifo: NoFifo = False,
     svg: Annotated[
-        Path | None, typer.Option(dir_okay=False, help="Also draw the chart into this file.")
+        Path | None, typer.Option(dir_okay=False, help="Also draw it into this file.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show a scenario as a message sequence chart."""
-    from viewkeeper.cli.lab import showing
+    """Show a scenario's messages as a chart; of several views, the table after each message.
 
-    if scenario is None:
+    The tables are those of an example of the MVC paper (mvc-example-1 …), or with --views or --painting
+    those of a seed: the options are those of `lab run`.
+    """
+    from viewkeeper.cli.lab import showing, tables
+    from viewkeeper.cli.lab.choosing import wish
+    from viewkeeper.cli.lab.several_views import views_trial
+
+    if views is not None or painting is not None:
+        wanted = wish(
+            sources=sources,
+            transactions=transactions,
+            shape="any",
+            inversions=inversions,
+            no_fifo=no_fifo,
+        )
+        trial = views_trial(painting or "spa", views or 0, wanted, protocol)
+        tables.show_seed(trial, seed, scenario, svg, as_json=json)
+    elif scenario is None:
         showing.list_scenarios(as_json=json)
+    elif scenario in tables.SHOWN:
+        tables.show_example(scenario, protocol, svg, as_json=json)
     else:
         showing.show(scenario, protocol, svg, as_json=json)
 

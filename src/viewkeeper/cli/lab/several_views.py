@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,9 @@ from viewkeeper.errors import InvariantViolated, UsageError
 from viewkeeper.simulator.merge_journal import MergeJournal
 from viewkeeper.simulator.merge_run import MergeOptions, MergeOutcome, simulated_merge
 from viewkeeper.simulator.merge_scenario import MergeSize, Painting
+
+# Tells people what happened in a run, or returns it for JSON.
+Tell = Callable[[MergeJournal], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -64,25 +68,21 @@ def views_trial(painting: str, views: int, wish: Wish, protocol: str | None) -> 
     return ViewsTrial(options, wish.search)
 
 
-def run_views(trial: ViewsTrial, seed: int, *, transcript: bool, as_json: bool) -> None:
-    """Run it and tell; exit 1 when a group of views misses its level."""
+def run_views(trial: ViewsTrial, seed: int, tell: Tell, *, as_json: bool) -> None:
+    """Run it and tell, what happened first; exit 1 when a group of views misses its level."""
     journal = MergeJournal()
     try:
         outcome = simulated_merge(seed, trial.options, search=trial.search, watch=journal)
     except InvariantViolated as error:
-        if transcript and not as_json:
-            _write_transcript(journal)
+        tell(journal)
         _tell_contradiction(trial, seed, error, as_json=as_json)
         raise typer.Exit(FAILED) from None
+    happened = tell(journal)
     if as_json:
         document = outcome.as_dict() | trial.as_dict()
         document["replay"] = None if outcome.is_good else trial.command(seed)
-        if transcript:
-            document["transcript"] = journal.transcript().splitlines()
-        write_json(document)
+        write_json(document | happened)
     else:
-        if transcript:
-            _write_transcript(journal)
         console().print(_table(trial, outcome))
         if not outcome.is_good:
             _tell_failure(outcome)
@@ -92,7 +92,24 @@ def run_views(trial: ViewsTrial, seed: int, *, transcript: bool, as_json: bool) 
         raise typer.Exit(FAILED)
 
 
-def _write_transcript(journal: MergeJournal) -> None:
+def transcribed(*, as_json: bool) -> Tell:
+    """The transcript, as text or as lines of JSON."""
+
+    def tell(journal: MergeJournal) -> dict[str, Any]:
+        if not as_json:
+            write_tables(journal)
+        return {"transcript": journal.transcript().splitlines()}
+
+    return tell
+
+
+def untold(journal: MergeJournal) -> dict[str, Any]:
+    """The outcome alone."""
+    return {}
+
+
+def write_tables(journal: MergeJournal) -> None:
+    """Each message and the tables after it, in their colours."""
     console().print(journal.transcript(markup=True), soft_wrap=True)
 
 

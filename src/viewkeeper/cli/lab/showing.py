@@ -8,6 +8,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from viewkeeper.cli.lab import tables
 from viewkeeper.cli.output import console, write_file, write_json, write_line
 from viewkeeper.protocols.registry import protocol_named
 from viewkeeper.simulator.charts import chart_lines, svg_chart
@@ -35,8 +36,9 @@ _STYLES = {
 def list_scenarios(*, as_json: bool) -> None:
     """The scenarios that come with Viewkeeper."""
     files = [load_scenario(name) for name in shipped_names()]
+    examples = [tables.heading(name) for name in tables.SHOWN]
     if as_json:
-        write_json([_heading(file) for file in files])
+        write_json([*(_heading(file) for file in files), *examples])
         return
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("scenario", style="bold", no_wrap=True)
@@ -44,6 +46,8 @@ def list_scenarios(*, as_json: bool) -> None:
     table.add_column("what it shows", ratio=1)
     for file in files:
         table.add_row(file.name, file.protocol.name, file.title)
+    for example in examples:
+        table.add_row(example["scenario"], "", example["title"])
     console().print(table)
     write_line()
     write_line("Show one: viewkeeper lab show sweep-figure-5-concurrent")
@@ -51,7 +55,7 @@ def list_scenarios(*, as_json: bool) -> None:
 
 def show(name: str, protocol: str | None, svg: Path | None, *, as_json: bool) -> None:
     """Play a scenario and draw what happened; that a scenario shows a failure is no failure."""
-    file = load_scenario(name)
+    file = load_scenario(name, tables.SHOWN)
     run = played(file, None if protocol is None else protocol_named(protocol))
     if svg is not None:
         write_file(
