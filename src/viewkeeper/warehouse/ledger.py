@@ -83,9 +83,12 @@ class Ledger:
         """The last entry; reads one file."""
         return self._read(self._files[-1:])[-1]
 
-    def entries(self) -> tuple[Entry, ...]:
-        """All entries that are kept, in order."""
-        entries = self._read(self._files)
+    def entries(self, after: int = -1) -> tuple[Entry, ...]:
+        """All entries that are kept, in order; with ``after``, only those with a greater number."""
+        files = [file for file in self._files if file.last_entry > after]
+        entries = tuple(entry for entry in self._read(files) if entry.entry > after)
+        if not entries:
+            return ()
         numbers = [entry.entry for entry in entries]
         if numbers != list(range(numbers[0], numbers[0] + len(numbers))):
             raise WarehouseError(

@@ -377,3 +377,14 @@ def test_what_somebody_else_writes_to_a_table_never_shows(
     with warehouse.writer() as again:
         again.commit(step(1))
     assert rows(warehouse) == [(1, 1), (1, 2)]
+
+
+def test_the_ledger_tells_what_is_new_since_an_entry(warehouse):
+    with warehouse.writer() as writer:
+        writer.commit(creating("v"))
+        for txn in range(1, 40):
+            writer.commit(step(txn))
+    ledger = Ledger.open(warehouse.storage)
+    every = ledger.entries()
+    for after in (-1, 0, 5, len(every) - 2, len(every) - 1):
+        assert ledger.entries(after) == tuple(e for e in every if e.entry > after)
