@@ -106,6 +106,10 @@ class Bag(Relation):
     def renamed(self, names: Iterable[str]) -> Bag:
         return Bag(self.schema.renamed(names), self)
 
+    def copied(self, column: str) -> Bag:
+        position = self.schema.position(column)
+        return Bag(self.schema, ((row, count * copies_in(row[position])) for row, count in self))
+
     def consolidated(self) -> Bag:
         return self
 
@@ -129,6 +133,12 @@ class Bag(Relation):
 
     def to_bag(self) -> Bag:
         return self
+
+
+def copies_in(value: Value) -> int:
+    """What a column that counts copies says; NULL is none."""
+    invariant(value is None or isinstance(value, int), "copies are counted by an integer")
+    return value if isinstance(value, int) else 0
 
 
 def _summed(signed_rows: Iterable[SignedRow]) -> dict[Row, int]:

@@ -11,9 +11,10 @@ in the simulator and on Spark.
 | ⊗ | ``a.join(b, on, where)`` | counts multiply |
 | σ | ``a.where(predicate)`` | |
 | π | ``a.select(outputs)`` | counts of rows that become equal add up |
+| | ``a.copied(column)`` | counts are multiplied by the column's value |
 | ⊥ | ``a.is_empty()`` | no row has a count other than zero |
 
-⊕ ⊖ ⊗ σ π are linear in every operand: that is what incremental maintenance rests on. `support`,
+⊕ ⊖ ⊗ σ π and `copied` are linear in every operand: that is what incremental maintenance rests on. `support`,
 `positive` and `grouped` are not, and a protocol must not push them through a sum.
 """
 
@@ -68,6 +69,10 @@ class Relation(ABC):
     @abstractmethod
     def renamed(self, names: Iterable[str]) -> Self:
         """The same rows under other column names, in order."""
+
+    @abstractmethod
+    def copied(self, column: str) -> Self:
+        """Each row as many times as its integer ``column`` says; none where that is NULL."""
 
     @abstractmethod
     def consolidated(self) -> Self:

@@ -171,6 +171,10 @@ class SparkRelation(Relation):
         parts = tuple(part.toDF(*schema.names, COUNT) for part in self._parts)
         return SparkRelation(parts, schema, single=self._single, compact=self._compact)
 
+    def copied(self, column: str) -> SparkRelation:
+        copies = f"{_COUNT} * coalesce({quoted(column)}, 0L) AS {_COUNT}"
+        return self._with(self.frame.selectExpr(*self._columns, copies), self.schema, compact=False)
+
     def consolidated(self) -> SparkRelation:
         if self._compact:
             return self

@@ -21,11 +21,14 @@ from viewkeeper.algebra.expressions import (
     conjunction,
 )
 from viewkeeper.algebra.relation import JoinKeys
-from viewkeeper.algebra.types import Kind
+from viewkeeper.algebra.types import Kind, Schema
 from viewkeeper.views.definition import RelationName, Term, ViewDefinition
 
 # Relations of one body only ever meet relations of the same body; which one does not matter here.
 AnyRelation = Any
+
+# Who holds a relation's rows is not known here; this gives them.
+Contents = Callable[[RelationName], AnyRelation]
 
 
 class Assembly:
@@ -79,8 +82,25 @@ class Assembly:
         )
         return partial.select(tuple(Output(name, Column(name)) for name in names))
 
-    def evaluated(self, contents: Callable[[RelationName], AnyRelation]) -> AnyRelation:
+    def evaluated(self, contents: Contents) -> AnyRelation:
         """The whole term over the given contents of its relations, grouping and DISTINCT included."""
+        partial = self.whole(contents)
+        grouping = self.term.grouping
+        if grouping is not None:
+            partial = self.chosen(partial.grouped(grouping.keys, grouping.aggregates))
+        result = self.finished(partial)
+        return result.support() if self.term.distinct else result
+
+    def chosen(self, groups: AnyRelation) -> AnyRelation:
+        """Of a grouped term's groups, those that remain, as often as they are there."""
+        grouping = self.term.grouping
+        if grouping is None:
+            return groups
+        kept = groups if grouping.having == TRUE else groups.where(grouping.having)
+        return kept if grouping.copies is None else kept.copied(grouping.copies)
+
+    def whole(self, contents: Contents) -> AnyRelation:
+        """The partial of all occurrences over the given contents of their relations."""
         first, *rest = self.join_order(self._aliases[0])
         partial = self.prepared(first, contents(self.term.occurrence(first).name))
         covers = frozenset({first})
@@ -88,11 +108,7 @@ class Assembly:
             rows = contents(self.term.occurrence(alias).name)
             partial = self.extended(partial, covers, alias, rows)
             covers |= {alias}
-        grouping = self.term.grouping
-        if grouping is not None:
-            partial = partial.grouped(grouping.keys, grouping.aggregates).where(grouping.having)
-        result = self.finished(partial)
-        return result.support() if self.term.distinct else result
+        return partial
 
     def join_order(self, start: str, within: Iterable[str] | None = None) -> tuple[str, ...]:
         """``start``, then the other occurrences, each joined to earlier ones where that is possible.
@@ -148,23 +164,40 @@ class Assembly:
 
 
 class WholeView:
-    """A view as the sum of its terms. Immutable; plans are made once and kept."""
+    """A view as its steps and the sum of its terms. Immutable; plans are made once and kept."""
 
     def __init__(self, definition: ViewDefinition) -> None:
         self.definition = definition
         self.assemblies = tuple(Assembly(term) for term in definition.terms)
+        self._steps = tuple(
+            (step, tuple(Assembly(term) for term in step.terms)) for step in definition.steps
+        )
 
-    def evaluated(self, contents: Callable[[RelationName], AnyRelation]) -> AnyRelation:
-        """The view over the given contents of its relations."""
-        names = self.definition.schema.names
-        first, *rest = (a.evaluated(contents).renamed(names) for a in self.assemblies)
-        for rows in rest:
-            first = first + rows
-        return first
+    def evaluated(self, contents: Contents) -> AnyRelation:
+        """The view over the given contents of its base relations."""
+        known = self.contents_of_steps(contents)
+        return _summed(self.assemblies, self.definition.schema, _with_steps(known, contents))
+
+    def contents_of_steps(self, contents: Contents) -> dict[RelationName, AnyRelation]:
+        """Every step over the given contents of the base relations, in order."""
+        known: dict[RelationName, AnyRelation] = {}
+        for step, assemblies in self._steps:
+            known[step.name] = _summed(assemblies, step.schema, _with_steps(known, contents))
+        return known
 
 
-def evaluated(
-    definition: ViewDefinition, contents: Callable[[RelationName], AnyRelation]
-) -> AnyRelation:
+def _with_steps(known: dict[RelationName, AnyRelation], contents: Contents) -> Contents:
+    return lambda name: known[name] if name in known else contents(name)
+
+
+def _summed(assemblies: tuple[Assembly, ...], schema: Schema, contents: Contents) -> AnyRelation:
+    """UNION ALL of some terms under common names."""
+    first, *rest = (a.evaluated(contents).renamed(schema.names) for a in assemblies)
+    for rows in rest:
+        first = first + rows
+    return first
+
+
+def evaluated(definition: ViewDefinition, contents: Contents) -> AnyRelation:
     """The view over the given contents of its relations, once; `WholeView` keeps its plans."""
     return WholeView(definition).evaluated(contents)
