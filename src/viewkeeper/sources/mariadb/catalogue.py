@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,7 +24,8 @@ from viewkeeper.sources.mariadb.connection import Link, rows, translated
 _GROWING = re.compile(r" AUTO_INCREMENT=\d+")
 _ENGINE = re.compile(r"\) ENGINE=(\w+)")
 _CASCADE = re.compile(r" ON (?:DELETE|UPDATE) (?:CASCADE|SET NULL|SET DEFAULT)")
-_NO_SUCH_TABLE = frozenset({1146, 1932})
+# It is not there, or not for this user.
+_NOT_FOR_US = frozenset({1142, 1143, 1146, 1932})
 
 _COLUMNS = (
     "COLUMN_NAME", "DATA_TYPE", "COLUMN_TYPE", "CHARACTER_SET_NAME", "COLLATION_NAME",
@@ -87,7 +89,7 @@ class Catalogue:
     def relation(self, database: str, table: str) -> str:
         return table if database == self._database else f"{database}.{table}"
 
-    def names(self, link: Link) -> list[str]:
+    def readable(self, link: Link) -> dict[str, Table]:
         """Every base table of the source's own database that we may read; dots can't be named."""
         found = rows(
             link,
@@ -95,22 +97,52 @@ class Catalogue:
             " AND TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') ORDER BY TABLE_NAME",
             (self._database,),
         )
-        return [name for (name,) in found if "." not in name]
+        present = {name: self.table(link, name) for (name,) in found if "." not in name}
+        return {name: table for name, table in present.items() if table is not None}
 
     def table(self, link: Link, relation: str) -> Table | None:
-        """The table as it is now; None when there is none that we may read."""
-        database, name = self.place(relation)
-        text = self._create_text(link, database, name)
+        """The table as it is now; None when there is none that we may read. Not in a transaction."""
+        known = self._known.get(relation)
+        if known is not None and self._create_text(link, relation) == known[0]:
+            return known[1]
+        with self.holding(link, [relation]) as present:
+            return self.held(link, relation) if present else None
+
+    @contextmanager
+    def holding(self, link: Link, relations: Sequence[str]) -> Iterator[list[str]]:
+        """Those that are there and that we may read; inside the ``with`` they stay as they are."""
+        rows(link, "START TRANSACTION READ ONLY")
+        try:
+            yield [relation for relation in relations if self.hold(link, relation)]
+        finally:
+            rows(link, "ROLLBACK")
+
+    def hold(self, link: Link, relation: str, *, wait: bool = True) -> bool:
+        """Open a table: its definition stays until the link's transaction ends. False: not for us.
+
+        Without ``wait``, raises when somebody is about to change it.
+        """
+        hasty = "" if wait else "SET STATEMENT lock_wait_timeout = 0 FOR "
+        try:
+            rows(link, f"{hasty}SELECT 1 FROM {self._quoted(relation)} LIMIT 0")
+        except pymysql.MySQLError as error:
+            if error.args and error.args[0] in _NOT_FOR_US:
+                return False
+            raise
+        return True
+
+    def held(self, link: Link, relation: str) -> Table | None:
+        """A table that somebody holds.
+
+        Its text and its columns are read by two statements. Two changes between them, there and back,
+        would pair one definition's text with the other's columns, and we would believe it.
+        """
+        text = self._create_text(link, relation)
         if text is None:
             return None
         known = self._known.get(relation)
         if known is None or known[0] != text:
-            found = self._described(link, relation, database, name, text)
-            # A change of the table between the two reads would pair one's text with the other's
-            # columns; the text is read again until it stands still.
-            while found is not None and self._create_text(link, database, name) != text:
-                text = self._create_text(link, database, name) or ""
-                found = self._described(link, relation, database, name, text)
+            found = self._described(link, relation, text)
             if found is None:
                 return None
             known = self._known[relation] = (text, found)
@@ -120,31 +152,42 @@ class Catalogue:
         """All of them; raises SourceError for one that is not there."""
         with translated(self._source, f"read the catalogue of source {self._source}"):
             found = {relation: self.table(link, relation) for relation in relations}
-        for relation, table in found.items():
-            if table is None:
-                raise SourceError(
-                    "unknown-relation",
-                    f"source {self._source} has no table {relation}",
-                    source=self._source,
-                    retryable=False,
-                    detail="there is none of this name, or the user may not read it",
-                    hint=f"viewkeeper check --setup-sql {self._source} prints the grants it needs",
-                )
-        return {relation: table for relation, table in found.items() if table is not None}
+        return {relation: self._required(relation, table) for relation, table in found.items()}
 
-    def _create_text(self, link: Link, database: str, name: str) -> str | None:
+    def held_tables(
+        self, link: Link, relations: Sequence[str], present: Sequence[str]
+    ) -> dict[str, Table]:
+        """As `tables`, where ``present`` are the ones that `holding` has found."""
+        found = {name: self.held(link, name) if name in present else None for name in relations}
+        return {relation: self._required(relation, table) for relation, table in found.items()}
+
+    def _required(self, relation: str, table: Table | None) -> Table:
+        if table is not None:
+            return table
+        raise SourceError(
+            "unknown-relation",
+            f"source {self._source} has no table {relation}",
+            source=self._source,
+            retryable=False,
+            detail="there is none of this name, or the user may not read it",
+            hint=f"viewkeeper check --setup-sql {self._source} prints the grants it needs",
+        )
+
+    def _quoted(self, relation: str) -> str:
+        return ".".join(map(quoted, self.place(relation)))
+
+    def _create_text(self, link: Link, relation: str) -> str | None:
         try:
-            [row] = rows(link, f"SHOW CREATE TABLE {quoted(database)}.{quoted(name)}")
+            [row] = rows(link, f"SHOW CREATE TABLE {self._quoted(relation)}")
         except pymysql.MySQLError as error:
-            if error.args and error.args[0] in _NO_SUCH_TABLE:
+            if error.args and error.args[0] in _NOT_FOR_US:
                 return None
             raise
         text = row[1]
         return _GROWING.sub("", text) if text.startswith("CREATE TABLE") else None
 
-    def _described(
-        self, link: Link, relation: str, database: str, name: str, text: str
-    ) -> Table | None:
+    def _described(self, link: Link, relation: str, text: str) -> Table | None:
+        database, name = self.place(relation)
         found = rows(
             link,
             f"SELECT {', '.join(_COLUMNS)} FROM information_schema.COLUMNS"

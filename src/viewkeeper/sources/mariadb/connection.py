@@ -46,6 +46,7 @@ _DENIED = frozenset({1044, 1045, 1142, 1143, 1227, 1370, 1410, 1698})
 _NO_LONGER_THERE = frozenset({1051, 1054, 1109, 1146, 1356, 1412, 1932})
 LOG_UNAVAILABLE = 1236
 TABLE_CHANGED = 1412
+LOCK_WAIT_TIMEOUT = 1205
 
 
 class _Session(pymysql.connections.Connection):  # type: ignore[misc]

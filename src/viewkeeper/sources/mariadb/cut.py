@@ -5,13 +5,15 @@ commits; ``binlog_snapshot_%`` then tells the place. (After a plain BEGIN the sa
 log's end at the moment of asking, which is another thing.) A transaction is reflected exactly when it
 ends at or before that place.
 
-Definitions are not part of a snapshot. The tables are opened right after it, which keeps changes of
-their definition away until the end, and must then still be what they were before it.
+Definitions are not part of a snapshot. Opening a table in a transaction keeps changes of its definition
+away, but the statement that takes the snapshot ends whatever transaction there was. So a second link, the
+*holder*, keeps the tables while the snapshot is taken and until they are open in it too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pyarrow as pa
@@ -23,13 +25,13 @@ from viewkeeper.errors import SourceError, invariant
 from viewkeeper.sources.interface import Cut, KeyedRead, Position, RelationSchema, SourceTransaction
 from viewkeeper.sources.mariadb.catalogue import Catalogue, Table, quoted, refuse_problems
 from viewkeeper.sources.mariadb.columns import Column
-from viewkeeper.sources.mariadb.connection import TABLE_CHANGED, Link, rows, translated
+from viewkeeper.sources.mariadb.connection import LOCK_WAIT_TIMEOUT, Link, rows, translated
 from viewkeeper.sources.mariadb.keys import chunks, distinct_keys, keyed_sql, part_condition
 from viewkeeper.sources.mariadb.places import Place, compare, place_of
 from viewkeeper.sources.mariadb.prepared import execute
 
 BATCH_ROWS = 20_000
-# Definitions that change under a cut again and again: more often than this, the owner is busy.
+# Definitions that are changed again and again: more often than this, the owner is busy.
 ATTEMPTS_MAX = 20
 
 _SNAPSHOT = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
@@ -58,6 +60,7 @@ class MariaDBCut(Cut):
         relations: Sequence[str],
         charsets: dict[int, str],
         check_history: Callable[[Link], None],
+        holder: Callable[[], AbstractContextManager[Link]],
     ) -> None:
         self._source = source
         self._link = link
@@ -66,7 +69,8 @@ class MariaDBCut(Cut):
         try:
             with translated(source, f"open a cut of source {source}"):
                 rows(link, _SESSION)
-                self._place, self._tables = self._opened(catalogue, relations)
+                with holder() as other:
+                    self._place, self._tables = self._opened(catalogue, relations, other)
                 check_history(link)
         except BaseException:
             self.close()
@@ -77,35 +81,39 @@ class MariaDBCut(Cut):
         }
 
     def _opened(
-        self, catalogue: Catalogue, relations: Sequence[str]
+        self, catalogue: Catalogue, relations: Sequence[str], holder: Link
     ) -> tuple[Place, dict[str, Table]]:
         for _ in range(ATTEMPTS_MAX):
-            before = catalogue.tables(self._link, relations)
-            for table in before.values():
-                refuse_problems(self._source, table)
-            self._start()
-            place = self._snapshot_place()
-            if self._held(before) and catalogue.tables(self._link, relations) == before:
-                return place, before
+            with catalogue.holding(holder, relations) as present:
+                self._start()
+                held = self._holds(catalogue, present)
+            if held:
+                tables = catalogue.held_tables(self._link, relations, present)
+                for table in tables.values():
+                    refuse_problems(self._source, table)
+                return self._snapshot_place(), tables
             rows(self._link, "ROLLBACK")
         raise SourceError(
             "cut-refused",
             f"source {self._source} changes its definitions too fast for a cut",
             source=self._source,
             retryable=True,
-            detail=f"{ATTEMPTS_MAX} snapshots in a row were older than a change of their tables",
+            detail=f"{ATTEMPTS_MAX} times in a row somebody was about to change a table",
         )
 
     def _start(self) -> None:
         rows(self._link, _SNAPSHOT)
 
-    def _held(self, tables: Mapping[str, Table]) -> bool:
-        """Open every table; False when one changed between the snapshot and now."""
+    def _holds(self, catalogue: Catalogue, relations: Sequence[str]) -> bool:
+        """Open the tables; False when somebody waits to change one.
+
+        He waits for the holder, we would wait for him, and the holder waits for us: all must let go.
+        """
         try:
-            for table in tables.values():
-                rows(self._link, f"SELECT 1 FROM {table.quoted} LIMIT 1")
+            for relation in relations:
+                catalogue.hold(self._link, relation, wait=False)
         except pymysql.MySQLError as error:
-            if error.args and error.args[0] in (TABLE_CHANGED, 1146):
+            if error.args and error.args[0] == LOCK_WAIT_TIMEOUT:
                 return False
             raise
         return True

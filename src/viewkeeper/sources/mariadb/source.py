@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import pymysql
@@ -61,8 +61,10 @@ class MariaDBSource(Source):
 
     def schemas(self, relations: Sequence[str] | None = None) -> Mapping[str, RelationSchema]:
         with self._asking(f"read the catalogue of source {self.name}") as link:
-            chosen = self._catalogue.names(link) if relations is None else relations
-            tables = self._catalogue.tables(link, chosen)
+            if relations is None:
+                tables = self._catalogue.readable(link)
+            else:
+                tables = self._catalogue.tables(link, relations)
         self._remember(tables)
         return {relation: table.schema for relation, table in tables.items()}
 
@@ -125,7 +127,7 @@ class MariaDBSource(Source):
         charsets = self._known_charsets()
         link = connect(self._url, self.name)
         return MariaDBCut(
-            self.name, link, self._catalogue, relations, charsets, self._check_history
+            self.name, link, self._catalogue, relations, charsets, self._check_history, self._holder
         )
 
     def health(self) -> Health:
@@ -155,6 +157,9 @@ class MariaDBSource(Source):
             if self._control is None or not self._control.open:
                 self._control = connect(self._url, self.name)
             yield self._control
+
+    def _holder(self) -> AbstractContextManager[Link]:
+        return self._asking(f"hold tables of source {self.name}")
 
     def _remember(self, tables: Mapping[str, Table | None]) -> None:
         for relation, table in tables.items():
