@@ -111,9 +111,11 @@ def read_scenario(name: str, text: str) -> ScenarioFile:
         ) from None
 
 
-def played(file: ScenarioFile, protocol: type[Protocol] | None = None) -> Played:
+def played(
+    file: ScenarioFile, protocol: type[Protocol] | None = None, journal: Journal | None = None
+) -> Played:
     """Play a scenario under its protocol, or under another one, and judge it."""
-    journal = Journal()
+    journal = Journal() if journal is None else journal
     chosen = protocol or file.protocol
     world = World(file.scenario, chosen, file.network, journal=journal)
     left_out = 0
