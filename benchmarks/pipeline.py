@@ -116,8 +116,10 @@ class Rig:
 
 
 def catch_up(pipeline: Pipeline) -> dict[str, Any]:
+    """Set a pipeline going that is behind, and wait until it no longer is: capture included."""
     targets = pipeline.committed_now()
     started = time.perf_counter()
+    pipeline.load()
     phases: dict[str, float] = {}
     transactions = queries = rows = batches = 0
     while not pipeline.has_applied(targets):
@@ -146,23 +148,12 @@ def freshness(rig: Rig, pipeline: Pipeline, rate: float, seconds: float) -> dict
     writer = threading.Thread(target=rig.write, args=(int(rate * seconds), rate, 99))
     writer.start()
     ages: list[float] = []
-    taken: list[Any] = []
-    prefix = pipeline.integrator.visible_prefix
-
-    def watched(*arguments: Any) -> Any:
-        batch = prefix(*arguments)
-        taken.extend(arrival.origin.committed_at for arrival in batch)
-        return batch
-
-    pipeline.integrator.visible_prefix = watched  # type: ignore[method-assign]
-    while writer.is_alive() or pipeline.integrator.pending:
+    while writer.is_alive() or any(g.integrator.pending or g.jobs for g in pipeline.groups):
         cycle = pipeline.cycle(0.05)
         if cycle is not None:
-            now = dt.datetime.now(dt.UTC)
-            ages += [(now - committed).total_seconds() for committed in taken]
-            taken.clear()
+            shown = cycle.entry.committed_at
+            ages += [(shown - a.origin.committed_at).total_seconds() for a in cycle.batch]
     writer.join()
-    pipeline.integrator.visible_prefix = prefix  # type: ignore[method-assign]
     ages.sort()
     return {
         "rate": rate,
@@ -191,25 +182,29 @@ def measured(orders: int, backlog: int, rate_seconds: float) -> dict[str, Any]:
     with contextlib.ExitStack() as stack:
         rig = Rig(stack, orders)
         keeper = stack.enter_context(Keeper.open(rig.folder, allow_setup=True))
-        pipeline = stack.enter_context(keeper.pipeline())
         started = time.perf_counter()
-        pipeline.load()
-        loaded = time.perf_counter() - started
+        with keeper.pipeline() as pipeline:
+            pipeline.load()
+            loaded = time.perf_counter() - started
         rig.write(200)
-        catch_up(pipeline)  # warm
+        with keeper.pipeline() as pipeline:
+            catch_up(pipeline)  # warm
         result: dict[str, Any] = {
             "orders": orders,
             "load_seconds": round(loaded, 2),
             "load_rows_per_second": round((rig.orders + rig.customers + rig.regions) / loaded),
         }
-        for name in ("backlog_cold", "backlog"):
+        for name in ("backlog_cold", "backlog", "backlog_again"):
             writers = [
                 threading.Thread(target=rig.write, args=(backlog // 2, None, seed))
                 for seed in (hash(name) % 1000, 7)
             ]
             _serial(writers)
-            result[name] = catch_up(pipeline)
-        result["freshness"] = freshness(rig, pipeline, 100, rate_seconds)
+            with keeper.pipeline() as pipeline:
+                result[name] = catch_up(pipeline)
+        with keeper.pipeline() as pipeline:
+            pipeline.load()
+            result["freshness"] = freshness(rig, pipeline, 100, rate_seconds)
         result["memory_megabytes"] = memory_megabytes()
         return result
 

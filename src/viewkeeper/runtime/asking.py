@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -29,13 +30,18 @@ class Asked:
 
 @dataclass
 class Questions:
-    """The questions of one batch: its cuts, what each reflects, and what it cost."""
+    """The questions of one batch: its cuts, what each reflects, and what it cost. Thread-safe."""
 
     cuts: Mapping[str, Cut]
     reflected: Mapping[str, Reflected]
     staging: Staging
     paces: Mapping[str, Pace]
     asked: dict[str, Asked] = field(default_factory=dict)
+    _locks: dict[str, threading.Lock] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.asked = {source: Asked() for source in self.cuts}
+        self._locks = {source: threading.Lock() for source in self.cuts}
 
     def answer(self, question: AskSource, definition: ViewDefinition) -> AnswerArrived:
         """The rows that a question asks for, as they are at the source's cut."""
@@ -51,11 +57,9 @@ class Questions:
         term = definition.terms[part.term]
         occurrence = term.occurrence(part.alias)
         read = _keyed_read(occurrence, part)
-        cost = self.asked.setdefault(source, Asked())
-        table = self._read(source, read, occurrence.schema)
-        cost.queries += 1
-        cost.keys += 0 if read.keys is None else read.keys.num_rows
-        cost.rows += table.num_rows
+        # A cut is used by one thread at a time.
+        with self._locks[source]:
+            table = self._read(source, read, occurrence.schema)
         relation = self.staging.relation(table, occurrence.qualified_schema)
         local = conjunction(term.local_predicates(part.alias))
         filtered = relation.where(local)
@@ -71,6 +75,10 @@ class Questions:
         pace.before_question()
         table = counted(list(self.cuts[source].read(read)), schema)
         pace.asked(table.num_rows)
+        cost = self.asked[source]
+        cost.queries += 1
+        cost.keys += 0 if read.keys is None else read.keys.num_rows
+        cost.rows += table.num_rows
         return table
 
 

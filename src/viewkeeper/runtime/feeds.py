@@ -1,17 +1,15 @@
-"""Reads the feeds of all sources at once, each in a thread of its own, into one bounded queue.
+"""Reads the feeds of all sources at once, each in a thread of its own, and hands on what comes.
 
 A thread reconnects by itself, with backoff, from where it stood. What can't be mended by trying again
-is passed on as an error, in its place. The queue is bounded: when the pipeline falls behind, feeds wait
-at the source instead of filling this process's memory.
+is passed on as an error, in its place. Whoever takes the deliveries may let a thread wait: then changes
+stay at the source instead of filling this process's memory.
 """
 
 from __future__ import annotations
 
-import queue
 import random
 import threading
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from viewkeeper.errors import SourceError
@@ -20,7 +18,6 @@ from viewkeeper.sources.interface import FeedItem, Position, Source
 
 POLL_SECONDS = 0.2
 ITEMS_PER_POLL_MAX = 5_000
-POLLS_QUEUED_MAX = 64
 
 
 @dataclass(frozen=True)
@@ -42,19 +39,17 @@ class Failure:
 
 
 class Feeds:
-    """All feeds together. Start it with ``with``; `next_deliveries` gives what has come."""
+    """All feeds together. Start it with ``with``; ``deliver`` is called from the feeds' threads."""
 
     def __init__(
         self,
         sources: Mapping[str, Source],
         relations: Mapping[str, tuple[str, ...]],
         starts: Mapping[str, Position],
+        deliver: Callable[[Delivery | Failure], None],
     ) -> None:
-        self._queue: queue.Queue[Delivery | Failure] = queue.Queue(POLLS_QUEUED_MAX)
+        self.deliver = deliver
         self._stop = threading.Event()
-        self.position: dict[str, Position] = dict(starts)
-        # Which run of the source the feed reads from; None until it has delivered something.
-        self.life: dict[str, str | None] = dict.fromkeys(sources)
         self.state: dict[str, str] = dict.fromkeys(sources, "connecting")
         self._readers = [
             _Reader(self, source, relations[name], starts[name]) for name, source in sources.items()
@@ -68,39 +63,20 @@ class Feeds:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         for reader in self._readers:
-            reader.thread.join()
+            if reader.thread.is_alive():
+                reader.thread.join()
 
     @property
     def is_stopping(self) -> bool:
         return self._stop.is_set()
 
-    def next_deliveries(self, wait_seconds: float) -> Iterator[Delivery]:
-        """All that has come, waiting at most so long for the first; raises a feed's error."""
-        deadline = time.monotonic() + wait_seconds
-        while True:
-            remaining = deadline - time.monotonic()
-            try:
-                arrived = self._queue.get(remaining > 0, timeout=max(remaining, 0.001))
-            except queue.Empty:
-                return
-            deadline = 0.0
-            if isinstance(arrived, Failure):
-                raise arrived.error
-            self.position[arrived.source] = arrived.position
-            self.life[arrived.source] = arrived.life
-            yield arrived
+    def stop(self) -> None:
+        """Deliver nothing more; the threads end soon."""
+        self._stop.set()
 
     def pause(self, seconds: float) -> None:
         """Wait, but not beyond the end."""
         self._stop.wait(seconds)
-
-    def put(self, arrived: Delivery | Failure) -> None:
-        while not self.is_stopping:
-            try:
-                self._queue.put(arrived, timeout=POLL_SECONDS)
-                return
-            except queue.Full:
-                continue
 
     def confirm(self, positions: Mapping[str, Position]) -> None:
         """These positions are durable with us; each reader tells its source when it next can."""
@@ -129,13 +105,13 @@ class _Reader:
             except SourceError as error:
                 if not error.retryable:
                     self._feeds.state[self.source.name] = "failed"
-                    self._feeds.put(Failure(self.source.name, error))
+                    self._feeds.deliver(Failure(self.source.name, error))
                     return
                 self._feeds.state[self.source.name] = "reconnecting"
                 self._feeds.pause(next(self._delays))
             except Exception as error:  # a defect: it must reach the pipeline, not die in a thread
                 self._feeds.state[self.source.name] = "failed"
-                self._feeds.put(Failure(self.source.name, error))
+                self._feeds.deliver(Failure(self.source.name, error))
                 return
 
     def _read(self) -> None:
@@ -146,7 +122,7 @@ class _Reader:
                 items = feed.poll(POLL_SECONDS, ITEMS_PER_POLL_MAX)
                 self._position = feed.position
                 name = self.source.name
-                self._feeds.put(Delivery(name, tuple(items), feed.position, feed.life))
+                self._feeds.deliver(Delivery(name, tuple(items), feed.position, feed.life))
                 if self.to_confirm is not None:
                     confirmed, self.to_confirm = self.to_confirm, None
                     feed.confirm(confirmed)

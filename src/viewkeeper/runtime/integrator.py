@@ -1,7 +1,7 @@
-"""The integrator: numbers transactions in the order of their arrival, and decides what forms a batch.
+"""The integrator: numbers a group's transactions in the order of their arrival, and forms batches.
 
 Pure. Sources are independent of each other, so any order that keeps each source's own is right; the
-order of arrival is the natural one, and once given a number is never changed.
+order of arrival is the natural one.
 
 A batch is a prefix of that order in which every transaction is visible in its source's cut. So nothing
 is ever applied that a later query might not see, and after a restart no change from before it is needed.
@@ -20,7 +20,7 @@ from viewkeeper.views.definition import RelationName
 
 @dataclass(frozen=True)
 class Arrival:
-    """A transaction of a source, with its place in the order of arrival."""
+    """A transaction of a source, as far as it concerns the group, with its place in the order."""
 
     number: int
     origin: SourceTransaction
@@ -29,36 +29,46 @@ class Arrival:
 
 
 class Integrator:
-    """Transactions that have arrived and are not yet applied."""
+    """Transactions that have arrived and are in no batch yet."""
 
-    def __init__(self, sources: Iterable[str], first_number: int) -> None:
-        self._next_number = first_number
-        self._next_of_source = dict.fromkeys(sources, 1)
+    def __init__(self, relations: Iterable[RelationName]) -> None:
+        """``relations``: what the group's views read; other changes are left out."""
+        self._names: dict[tuple[str, str], RelationName] = {
+            (name.source, name.relation): name for name in relations
+        }
+        self._next_number = 1
+        self._next_of_source = {name.source: 1 for name in self._names.values()}
         self.pending: deque[Arrival] = deque()
 
-    def arrived(self, origin: SourceTransaction) -> Arrival:
-        """Take a transaction in and number it."""
+    def arrived(self, origin: SourceTransaction) -> Arrival | None:
+        """Take a transaction in and number it; None when it concerns nobody here."""
         source = origin.source
-        changes = tuple(
-            (RelationName(source, change.relation), change)
-            for change in origin.changes
-            if change.deleted or change.inserted
-        )
-        rows = sum(len(change.deleted) + len(change.inserted) for _, change in changes)
-        transaction = Transaction(source, self._next_of_source[source], changes)
+        rows = 0
+        changes = []
+        for change in origin.changes:
+            name = self._names.get((source, change.relation))
+            size = len(change.deleted) + len(change.inserted)
+            if name is not None and size:
+                changes.append((name, change))
+                rows += size
+        if not changes:
+            return None
+        number = self._next_of_source[source]
+        transaction = Transaction(source, number, tuple(changes))
         arrival = Arrival(self._next_number, origin, transaction, rows)
-        self._next_of_source[source] += 1
+        self._next_of_source[source] = number + 1
         self._next_number += 1
         self.pending.append(arrival)
         return arrival
 
-    def visible_prefix(
+    def close_batch(
         self,
         reflects: Mapping[str, Callable[[SourceTransaction], bool]],
         transactions_max: int,
         rows_max: int,
-    ) -> list[Arrival]:
-        """The longest prefix that all cuts reflect, within limits; at least one if one is visible."""
+    ) -> tuple[Arrival, ...]:
+        """Take out the longest prefix that all cuts reflect, within limits; at least one if one is
+        visible."""
         batch: list[Arrival] = []
         rows = 0
         for arrival in self.pending:
@@ -68,12 +78,9 @@ class Integrator:
             if not reflects[arrival.origin.source](arrival.origin):
                 break
             batch.append(arrival)
-        return batch
-
-    def applied(self, number_of: int) -> None:
-        """The first so many pending transactions are durable in the warehouse."""
-        for _ in range(number_of):
+        for _ in batch:
             self.pending.popleft()
+        return tuple(batch)
 
 
 def last_positions(batch: Iterable[Arrival]) -> dict[str, Position]:

@@ -20,9 +20,11 @@ from typing import TYPE_CHECKING, Any, Self
 from viewkeeper.errors import SourceError, UsageError
 from viewkeeper.project import ProjectConfig, read_project
 from viewkeeper.runtime.audit import Audit, audited
-from viewkeeper.runtime.pipeline import Cycle, Pipeline, View
+from viewkeeper.runtime.group import Cycle
+from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.runtime.report import RunReport
 from viewkeeper.runtime.settings import limits_of, retention_of, spark_settings_of, storage_of
+from viewkeeper.runtime.view import View
 from viewkeeper.runtime.views_folder import (
     catalog_of,
     parsed_views,
@@ -43,7 +45,6 @@ if TYPE_CHECKING:
 OnEvent = Callable[[dict[str, Any]], None]
 
 IDLE_WAIT_SECONDS = 0.5
-RETRY_SECONDS = 1.0
 
 
 def _ignore(event: dict[str, Any]) -> None:
@@ -179,7 +180,7 @@ class Keeper:
             while not stop.is_set():
                 if deadline is not None and time.monotonic() >= deadline:
                     break
-                cycle = self._cycle(pipeline, on_event, stop)
+                cycle = self._cycle(pipeline, on_event)
                 if cycle is not None:
                     report.add(cycle)
                     on_event(_batch_event(cycle))
@@ -195,6 +196,7 @@ class Keeper:
     def _load(self, pipeline: Pipeline, on_event: OnEvent) -> None:
         new = pipeline.new_views
         if not new:
+            pipeline.load()
             return
         on_event({"event": "loading", "views": list(new)})
         started = time.monotonic()
@@ -202,24 +204,23 @@ class Keeper:
         def read(name: Any, rows: int) -> None:
             on_event({"event": "relation_read", "relation": str(name), "rows": rows})
 
-        entry = pipeline.load(read)
+        pipeline.load(read)
         on_event(
             {
                 "event": "loaded",
                 "views": list(new),
-                "txn": entry.last_txn if entry else 0,
+                "txn": pipeline.writer.latest.last_txn,
                 "seconds": round(time.monotonic() - started, 3),
             }
         )
 
-    def _cycle(self, pipeline: Pipeline, on_event: OnEvent, stop: threading.Event) -> Cycle | None:
+    def _cycle(self, pipeline: Pipeline, on_event: OnEvent) -> Cycle | None:
         try:
             return pipeline.cycle(IDLE_WAIT_SECONDS)
         except SourceError as error:
             if not error.retryable:
                 raise
             on_event({"event": "source_waiting", "error": error.as_dict()})
-            stop.wait(RETRY_SECONDS)
             return None
 
     def audit(self, view: str | None = None) -> list[Audit]:

@@ -23,7 +23,6 @@ class LiveSweep(BatchedSweep):
         definition: ViewDefinition,
         staging: Staging,
         sources: tuple[str, ...],
-        first_number: int,
     ) -> None:
         """``definition`` names all columns of its relations, in the order of the feed's rows."""
         self.staging = staging
@@ -31,7 +30,7 @@ class LiveSweep(BatchedSweep):
         narrow = pruned(definition)
         self.columns = {o.name: o.schema for term in narrow.terms for o in term.occurrences}
         nothing = staging.relation(arrow_schema(narrow.schema).empty_table(), narrow.schema)
-        super().__init__(narrow, nothing, sources, first_number)
+        super().__init__(narrow, nothing, sources)
 
     def collected(self, name: RelationName, transactions: Iterable[Numbered]) -> Any:
         """All changes of one relation in some transactions, as one staged table."""

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from viewkeeper.runtime.pipeline import Cycle
+from viewkeeper.runtime.group import Cycle
 
 
 @dataclass

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from viewkeeper.runtime.pipeline import View
+from viewkeeper.runtime.view import View
 
 FILE = ".viewkeeper/run.json"
 

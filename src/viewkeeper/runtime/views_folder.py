@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from viewkeeper.errors import UsageError
-from viewkeeper.runtime.pipeline import View
+from viewkeeper.runtime.view import View
 from viewkeeper.sources.interface import Source
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName

@@ -1,7 +1,8 @@
 """An epoch as data: what is to be committed, whether it may be, and the ledger entry it becomes.
 
-Pure. An epoch brings all transactions from ``first_txn`` to ``last_txn`` to all views at once, and
-says how far each source has been read to get there.
+Pure. An epoch brings all transactions from ``first_txn`` to ``last_txn`` to all views that they concern
+at once, and says how far each source has been read to get there: for those views (`cuts`), and for all
+views of the warehouse (`positions`), some of which may be behind.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ class EpochCommit:
 
     ``first_txn`` follows the last committed number; an epoch without transactions (a new view, a
     source's position alone) has ``last_txn = first_txn - 1``. ``positions`` are merged into those
-    already known. A view in ``definitions`` gets a new version of its definition; it needs an
+    already known: what is before them is in every view, so feeds may start there. ``cuts`` gives the
+    positions that single views have reached, where that is news. A view in ``definitions`` gets a new version of its definition; it needs an
     `Extent` when it is new or its columns change.
     """
 
@@ -56,6 +58,7 @@ class EpochCommit:
     views: Mapping[str, Changes | Extent] = field(default_factory=dict)
     positions: Mapping[str, Json] = field(default_factory=dict)
     definitions: Mapping[str, Definition] = field(default_factory=dict)
+    cuts: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
     cut: Json = None
     dropped: frozenset[str] = frozenset()
 
@@ -67,8 +70,11 @@ def check(commit: EpochCommit, latest: Entry) -> None:
             f"the epoch with transactions {commit.first_txn} to {commit.last_txn} is out of order",
             detail=f"the last committed transaction is {latest.last_txn}",
         )
-    for view in sorted(commit.views.keys() | commit.definitions.keys() | commit.dropped):
+    changed = commit.views.keys() | commit.definitions.keys()
+    for view in sorted(changed | commit.dropped):
         _check_view(commit, view, latest.views.get(view))
+    unknown = commit.cuts.keys() - changed - latest.views.keys()
+    invariant(not unknown, f"views {sorted(unknown)} have a cut and no rows")
     _check_spelling(commit, latest)
 
 
@@ -146,6 +152,8 @@ def epoch_entry(
     views = {view: state for view, state in latest.views.items() if view not in commit.dropped}
     for view in sorted(commit.views.keys() | commit.definitions.keys()):
         views[view] = _next_state(commit, view, latest, number, written.get(view), versions)
+    for view, positions in commit.cuts.items():
+        views[view] = replace(views[view], positions=dict(views[view].positions) | dict(positions))
     return replace(
         latest,
         entry=number,

@@ -89,6 +89,8 @@ class ViewState:
     definition_version: int
     definition: Definition
     published: Published | None = None
+    # The view's own cut: how far each of its sources has been read for it.
+    positions: Mapping[str, Json] = field(default_factory=dict)
 
     @property
     def schema(self) -> Schema:
@@ -96,6 +98,7 @@ class ViewState:
 
     def as_json(self) -> Json:
         return self.__dict__ | {
+            "positions": dict(self.positions),
             "definition": self.definition.as_json(),
             "published": asdict(self.published) if self.published else None,
         }

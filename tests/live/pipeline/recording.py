@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from viewkeeper.algebra import Bag
 from viewkeeper.consistency import SourceHistories, Verdict, check
+from viewkeeper.runtime.group import Cycle
 from viewkeeper.runtime.integrator import Arrival
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.timeline import Cut, Transaction
@@ -12,26 +15,36 @@ from viewkeeper.warehouse.warehouse import Warehouse
 
 
 class Recording:
-    """Listens to a pipeline's integrator. ``initial`` are the relations before any transaction."""
+    """What a group of views went through. ``initial``: the relations before any transaction."""
 
-    def __init__(self, pipeline: Pipeline, shop) -> None:
+    def __init__(self, pipeline: Pipeline, shop, views=None) -> None:
         self.pipeline = pipeline
         self.arrivals: list[Arrival] = []
+        # The warehouse's number of each arrival.
+        self.numbers: list[int] = []
+        self.views = [v for name, v in pipeline.views.items() if views is None or name in views]
         self.schemas = {
             o.name: o.schema
-            for view in pipeline.views.values()
+            for view in self.views
             for term in view.definition.terms
             for o in term.occurrences
         }
+        self.sources = sorted({name.source for name in self.schemas})
         self.initial = {name: self.contents(shop, name) for name in self.schemas}
-        receive = pipeline.integrator.arrived
 
-        def recorded(origin):
-            arrival = receive(origin)
-            self.arrivals.append(arrival)
-            return arrival
+    def add(self, cycle: Cycle | None) -> None:
+        """Take note of an epoch; those of other groups are passed over."""
+        if cycle is not None and self.views[0].name in cycle.views:
+            self.arrivals += cycle.batch
+            self.numbers += range(cycle.entry.first_txn, cycle.entry.last_txn + 1)
 
-        pipeline.integrator.arrived = recorded  # type: ignore[method-assign]
+    def catch_up(self, targets=None) -> None:
+        """Go on until the warehouse has all that is committed now."""
+        targets = targets or self.pipeline.committed_now()
+        while not self.pipeline.has_applied(targets):
+            self.add(self.pipeline.cycle(0.2))
+        while (cycle := self.pipeline.cycle(0.05)) is not None:
+            self.add(cycle)
 
     def contents(self, shop, name: RelationName) -> Bag:
         schema = self.schemas[name]
@@ -40,7 +53,7 @@ class Recording:
 
     @property
     def histories(self) -> SourceHistories:
-        scripts: dict[str, list[Transaction]] = {source: [] for source in self.pipeline.sources}
+        scripts: dict[str, list[Transaction]] = {source: [] for source in self.sources}
         for arrival in self.arrivals:
             changes = tuple(
                 (name, self._bag(name, change))
@@ -56,7 +69,7 @@ class Recording:
         return Bag.signed(self.schemas[name], signed)
 
     def cuts(self) -> list[Cut]:
-        cut = Cut.start(self.pipeline.sources)
+        cut = Cut.start(self.sources)
         cuts = [cut]
         for arrival in self.arrivals:
             cut = cut.advanced(arrival.transaction.source, arrival.transaction.number)
@@ -64,10 +77,17 @@ class Recording:
         return cuts
 
     def verdict(self, warehouse: Warehouse, first_txn: int = 0) -> Verdict:
-        """The checker's verdict on every addressable state of all views together."""
-        views = [view.definition for view in self.pipeline.views.values()]
+        """The checker's verdict on every addressable state of the group's views together.
+
+        States that other groups made are the same for these views, and are looked at once.
+        """
+        views = [view.definition for view in self.views]
         per_view = [view_states(warehouse, v.name, v.schema, first_txn) for v in views]
-        states = list(zip(*per_view, strict=True))
+        every_state = list(zip(*per_view, strict=True))
+        own = {first_txn, *self.numbers}
+        for number, (before, after) in enumerate(pairwise(every_state), first_txn + 1):
+            assert number in own or before == after, "another group's epoch changed these views"
+        states = [state for n, state in enumerate(every_state, first_txn) if n in own]
         return check(views, self.histories, states, self.cuts()[: len(states)])
 
 

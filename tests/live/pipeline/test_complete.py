@@ -42,11 +42,9 @@ def test_every_state_of_three_views_over_three_databases_is_complete(shop, runni
         pipeline.load()
         traffic = Traffic(shop, writers=4, transactions=40).start()
         while not traffic.is_over:
-            pipeline.cycle(0.2)
+            recording.add(pipeline.cycle(0.2))
         traffic.join()
-        targets = pipeline.committed_now()
-        while not pipeline.has_applied(targets):
-            pipeline.cycle(0.2)
+        recording.catch_up()
         warehouse = keeper.warehouse()
         assert warehouse.latest().last_txn == len(recording.arrivals) > 100
 

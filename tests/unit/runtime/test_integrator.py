@@ -2,6 +2,7 @@ import datetime as dt
 
 from viewkeeper.runtime.integrator import Integrator, last_positions
 from viewkeeper.sources.interface import RelationChange, SourceTransaction
+from viewkeeper.views.definition import RelationName
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 
@@ -11,37 +12,45 @@ def transaction(source: str, identity: int, rows: int = 1) -> SourceTransaction:
     return SourceTransaction(source, {"at": identity}, identity, NOW, (change,))
 
 
+def integrator_of(*sources: str) -> Integrator:
+    return Integrator(RelationName(source, "r") for source in sources)
+
+
 def test_numbers_follow_the_order_of_arrival_and_each_sources_own():
-    integrator = Integrator(("a", "b"), 11)
+    integrator = integrator_of("a", "b")
     arrivals = [integrator.arrived(transaction(s, n)) for s, n in (("a", 5), ("b", 9), ("a", 6))]
-    assert [arrival.number for arrival in arrivals] == [11, 12, 13]
+    assert [arrival.number for arrival in arrivals] == [1, 2, 3]
     assert [str(arrival.transaction) for arrival in arrivals] == ["a#1", "b#1", "a#2"]
 
 
 def test_a_batch_ends_before_the_first_transaction_that_no_cut_shows_yet():
-    integrator = Integrator(("a", "b"), 1)
+    integrator = integrator_of("a", "b")
     for source, identity in (("a", 1), ("b", 1), ("a", 2), ("b", 2)):
         integrator.arrived(transaction(source, identity))
     visible = {"a": lambda t: t.identity != 2, "b": lambda t: True}
-    batch = integrator.visible_prefix(visible, 100, 100)
+    batch = integrator.close_batch(visible, 100, 100)
     assert [a.number for a in batch] == [1, 2]
     assert last_positions(batch) == {"a": {"at": 1}, "b": {"at": 1}}
-    integrator.applied(len(batch))
     assert [a.number for a in integrator.pending] == [3, 4]
 
 
 def test_a_batch_keeps_its_limits_but_takes_one_transaction_however_large():
-    integrator = Integrator(("a",), 1)
+    integrator = integrator_of("a")
     for identity, rows in ((1, 50), (2, 3), (3, 3), (4, 3)):
         integrator.arrived(transaction("a", identity, rows))
     visible = {"a": lambda t: True}
-    assert len(integrator.visible_prefix(visible, 100, 10)) == 1
-    integrator.applied(1)
-    assert len(integrator.visible_prefix(visible, 100, 7)) == 2
-    assert len(integrator.visible_prefix(visible, 1, 100)) == 1
+    assert len(integrator.close_batch(visible, 100, 10)) == 1
+    assert len(integrator.close_batch(visible, 100, 7)) == 2
+    assert len(integrator.close_batch(visible, 1, 100)) == 1
+    assert not integrator.pending
 
 
-def test_a_transaction_without_rows_for_us_still_counts():
-    integrator = Integrator(("a",), 1)
-    empty = SourceTransaction("a", {"at": 1}, 1, NOW, (RelationChange("r", (), ()),))
-    assert integrator.arrived(empty).transaction.changes == ()
+def test_what_concerns_no_view_of_the_group_is_left_out():
+    integrator = integrator_of("a")
+    other = RelationChange("other", (), ((1,),))
+    empty = RelationChange("r", (), ())
+    mine = RelationChange("r", ((1,),), ())
+    assert integrator.arrived(SourceTransaction("a", {"at": 1}, 1, NOW, (other, empty))) is None
+    arrival = integrator.arrived(SourceTransaction("a", {"at": 2}, 2, NOW, (other, mine)))
+    assert (arrival.number, arrival.rows) == (1, 1)
+    assert arrival.transaction.changes == ((RelationName("a", "r"), mine),)

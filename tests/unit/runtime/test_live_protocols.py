@@ -4,7 +4,7 @@ import pytest
 
 from paper.figure5 import DEFINITION
 from viewkeeper.errors import UsageError
-from viewkeeper.runtime.pipeline import require_live
+from viewkeeper.runtime.view import require_live
 
 
 def test_a_protocol_that_only_the_simulator_plays_is_refused_by_name():

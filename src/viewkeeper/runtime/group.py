@@ -1,0 +1,604 @@
+"""A group of views that move together: from its transactions to its epochs.
+
+Views that share no relation are in different groups (MVC, section 6.1), and groups do not wait for each
+other. A group's thread does this, again and again, in the order that makes it safe:
+
+1. Take in what the feeds delivered; every view manager is told of every transaction.
+2. Open one cut per source, and wait until each feed has passed the cut's bound: then every transaction
+   that an answer can reflect is known.
+3. Close the batch: the longest prefix of the order of arrival that the cuts reflect. It is one *job*
+   for all view managers, and one row of the view update table.
+4. The managers ask and compute, each in its own thread. All answers of a source are at the job's cut.
+5. Their changes are action lists; the merge process says what may become visible together.
+6. Commit that, with the sources' positions, as one epoch. Only then may the sources forget.
+
+The next job begins while this one is being computed. After an error of a source everything that is
+not committed is done again from step 1; after a kill, the ledger says where to go on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from viewkeeper.algebra.expressions import Column, Output
+from viewkeeper.errors import SourceError
+from viewkeeper.merging.merge_process import MergeProcess
+from viewkeeper.merging.messages import (
+    ActionList,
+    ActionListArrived,
+    CommitTransaction,
+    RelevanceArrived,
+    WarehouseCommitted,
+)
+from viewkeeper.merging.mixtures import Promise, algorithm_for
+from viewkeeper.merging.table import ViewUpdateTable
+from viewkeeper.protocols.messages import Reflected
+from viewkeeper.runtime.asking import Asked, reflected_by
+from viewkeeper.runtime.contents import OnRows, Reading
+from viewkeeper.runtime.epochs import Epochs
+from viewkeeper.runtime.feeds import Delivery
+from viewkeeper.runtime.integrator import Arrival, Integrator, last_positions
+from viewkeeper.runtime.jobs import Job, StageFolder, Stopwatch, make_job
+from viewkeeper.runtime.live_sweep import LiveSweep
+from viewkeeper.runtime.managing import ChangeComputed, ManagerFailed, ManagerThread
+from viewkeeper.runtime.pacing import Pace
+from viewkeeper.runtime.view import View
+from viewkeeper.sources.interface import Cut, Position, SchemaChange, Source, SourceTransaction
+from viewkeeper.spark.session import Spark
+from viewkeeper.spark.staged import Staging
+from viewkeeper.views.assembly import WholeView
+from viewkeeper.views.definition import RelationName
+from viewkeeper.warehouse.entries import Definition, Entry
+
+RETRY_SECONDS = 1.0
+# How soon to look again when a transaction has arrived that no cut shows yet.
+INVISIBLE_WAIT_SECONDS = 0.02
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one batch may be; a batch is as large as what waits, within these."""
+
+    batch_transactions_max: int = 50_000
+    batch_rows_max: int = 200_000
+    # Up to so many changed rows a batch goes through the session for small data.
+    tiny_rows_max: int = 5_000
+    # Jobs that a group has at work at a time: one is computed while the next one asks.
+    jobs_max: int = 2
+    # Rows that wait before the feeds are made to wait.
+    backlog_rows_max: int = 500_000
+    # For how long a feed may stand still before a cut's bound.
+    bound_wait_seconds: float = 30.0
+    # How often positions are noted while nothing happens.
+    idle_seconds: float = 30.0
+
+
+@dataclass
+class Cycle:
+    """One epoch: what it brought and how long each phase took."""
+
+    entry: Entry
+    batch: tuple[Arrival, ...]
+    asked: dict[str, Asked]
+    # The group's views, changed or not.
+    views: tuple[str, ...]
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def transactions(self) -> int:
+        return len(self.batch)
+
+    @property
+    def rows(self) -> int:
+        return sum(arrival.rows for arrival in self.batch)
+
+    @property
+    def newest_commit(self) -> dt.datetime:
+        """When the newest of the transactions was committed at its source."""
+        return max(arrival.origin.committed_at for arrival in self.batch)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What all groups share."""
+
+    sources: Mapping[str, Source]
+    spark: Spark
+    epochs: Epochs
+    limits: Limits
+    paces: Mapping[str, Pace]
+    # Told of epochs, of errors (the group tries again after those that pass), and of the end.
+    report: Callable[[Cycle | BaseException], None]
+    # Told when a group is ready to keep its views.
+    loaded: Callable[[], None]
+    on_rows: OnRows = lambda name, rows: None
+
+
+class _Stopped(Exception):
+    """The group is to end, and a cut that is not needed any more was being waited for."""
+
+
+@dataclass(frozen=True)
+class _Finish:
+    """Nothing more is coming: apply what is here, then end."""
+
+
+class Group:
+    """Some views, kept in step. Its thread owns it; at rest, whoever let it rest does."""
+
+    def __init__(
+        self,
+        views: Mapping[str, View],
+        around: Surroundings,
+        starts: Mapping[str, Position],
+        new: Iterable[str] = (),
+        predecessors: tuple[Group, ...] = (),
+    ) -> None:
+        """``starts``: the cut that its views stand at. ``new`` ones are filled first.
+
+        With predecessors it begins when they have ended, and at the cut where they did.
+        """
+        self.views = dict(views)
+        self.new = tuple(new)
+        self.around = around
+        self.relations = tuple(
+            dict.fromkeys(name for v in views.values() for name in v.definition.relations)
+        )
+        self.sources = tuple(sorted({name.source for name in self.relations}))
+        self.inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.starts = {name: starts[name] for name in self.sources}
+        self.reached: dict[str, Position] = dict(self.starts)
+        self._predecessors = predecessors
+        self._fed = dict(self.reached)
+        # Sources whose feed still delivers what the views have already.
+        self._repeating = set(self.sources)
+        self._life: dict[str, str | None] = dict.fromkeys(self.sources)
+        self._noted = dict(self.reached)
+        self._noted_at = time.monotonic()
+        self._ending = self._finishing = False
+        self._room = threading.Condition()
+        self._backlog = 0
+        self._needs_all = False
+        self._thread: threading.Thread | None = None
+        self._stage = StageFolder()
+        self.has_failed = False
+        self.is_loaded = False
+        self._begin_anew([])
+
+    def _begin_anew(self, origins: Iterable[SourceTransaction]) -> None:
+        """From the last committed state: new managers, an empty table, all that is not applied."""
+        staging = Staging(self.around.spark.tiny, self._stage.path)
+        self.integrator = Integrator(self.relations)
+        self._applied = dict.fromkeys(self.sources, 0)
+        self.jobs: dict[int, Job] = {}
+        self._rows = 0
+        managers = {
+            name: LiveSweep(view.definition, staging, self.sources)
+            for name, view in self.views.items()
+        }
+        promises = [Promise(manager.level) for manager in managers.values()]
+        self.merge = MergeProcess(algorithm_for(promises, ViewUpdateTable(self.views)))
+        self._managers = {
+            name: ManagerThread(name, manager, self.inbox.put) for name, manager in managers.items()
+        }
+        self._tell([a for o in origins if (a := self.integrator.arrived(o)) is not None])
+
+    # -- its thread -------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin, or go on after `rest`."""
+        name = f"group-{next(iter(self.views))}"
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def rest(self) -> None:
+        """End the thread when the jobs at hand are committed; the caller owns the group then."""
+        self._ending = True
+        self.inbox.put(None)
+        self.join()
+        self._ending = False
+
+    def finish(self) -> None:
+        """End the thread when all that was delivered is committed."""
+        self.inbox.put(_Finish())
+
+    def join(self) -> None:
+        if self._thread is not None:
+            self._thread.join()
+
+    def close(self) -> None:
+        """Let the managers go, and what they left on the disk."""
+        self._dismiss()
+        self._stage.remove()
+
+    def _dismiss(self) -> None:
+        for manager in self._managers.values():
+            manager.stop()
+        for job in self.jobs.values():
+            job.stage.remove()
+
+    @property
+    def is_running(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            self._succeed()
+            while not self._is_over:
+                self._retried(self._turn)
+            if self._finishing:
+                self.reached = dict(self._fed)
+        except BaseException as error:  # the pipeline's to judge: a group has no caller
+            self.has_failed = True
+            self.around.report(error)
+
+    @property
+    def _is_over(self) -> bool:
+        if self._ending:
+            return not self.jobs
+        return self._finishing and not self.jobs and not self.integrator.pending
+
+    def _succeed(self) -> None:
+        for predecessor in self._predecessors:
+            predecessor.join()
+            if predecessor.has_failed:
+                self._ending = True  # it said why
+            for name, position in predecessor.reached.items():
+                self.reached[name] = self._fed[name] = self._noted[name] = position
+            predecessor.close()
+        self._predecessors = ()
+        while self.new and not self._ending:
+            self._retried(self._load)
+        self.is_loaded = True
+        self.around.loaded()
+
+    def _retried(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except SourceError as error:
+            if not error.retryable:
+                raise
+            self.around.report(error)
+            self._recover()
+
+    def _recover(self) -> None:
+        uncommitted = [a.origin for job in self.jobs.values() for a in job.batch]
+        uncommitted += [arrival.origin for arrival in self.integrator.pending]
+        self._dismiss()
+        self._count(-self._backlog)
+        deadline = time.monotonic() + RETRY_SECONDS
+        self._begin_anew(uncommitted)
+        while (left := deadline - time.monotonic()) > 0 and not self._ending:
+            self._take_in(left)
+
+    def _turn(self) -> None:
+        if self._may_begin:
+            self._take_in(None)
+            with contextlib.suppress(_Stopped):
+                if not self._begun():
+                    self._take_in(INVISIBLE_WAIT_SECONDS)
+        else:
+            idle = not self.jobs and not self.integrator.pending
+            self._take_in(self.around.limits.idle_seconds)
+            if idle:
+                self._note_positions()
+
+    @property
+    def _may_begin(self) -> bool:
+        has_room = len(self.jobs) < self.around.limits.jobs_max
+        return bool(self.integrator.pending) and has_room and not self._ending
+
+    # -- taking in --------------------------------------------------------------------------------
+
+    def has_room(self, stop: Callable[[], bool]) -> None:
+        """Return when the group can take more in; called by the feeds' threads."""
+        with self._room:
+            while self._is_full and not stop():
+                self._room.wait(0.2)
+
+    @property
+    def _is_full(self) -> bool:
+        return self._backlog > self.around.limits.backlog_rows_max and not self._needs_all
+
+    def _take_in(self, wait_seconds: float | None) -> None:
+        """All that has come, waiting so long for the first message; None: not at all."""
+        try:
+            if wait_seconds is None:
+                message = self.inbox.get_nowait()
+            else:
+                message = self.inbox.get(timeout=wait_seconds)
+            while True:
+                self._handle(message)
+                message = self.inbox.get_nowait()
+        except queue.Empty:
+            return
+
+    def _handle(self, message: Any) -> None:
+        match message:
+            case Delivery():
+                self._delivered(message)
+            case ChangeComputed(job, view, table):
+                if self.jobs.get(job.row) is job:  # else of a job that was given up
+                    lists = ActionList(view, (job.row,), table)
+                    self._carry_out(self.merge.step(ActionListArrived(lists)))
+            case ManagerFailed(job, _, error):
+                if self.jobs.get(job.row) is job:
+                    raise error
+            case _Finish():
+                self._finishing = True
+
+    def _delivered(self, delivery: Delivery) -> None:
+        source = delivery.source
+        arrivals = []
+        for item in delivery.items:
+            if self._is_repeated(item):
+                continue
+            match item:
+                case SourceTransaction():
+                    arrival = self.integrator.arrived(item)
+                    if arrival is not None:
+                        arrivals.append(arrival)
+                case SchemaChange():
+                    if RelationName(source, item.relation) in self.relations:
+                        raise _schema_changed(item)
+        self._life[source] = delivery.life
+        if self._compared(source, delivery.position, self._fed[source]) > 0:
+            self._fed[source] = delivery.position
+        self._tell(arrivals)
+
+    def _is_repeated(self, item: Any) -> bool:
+        """Whether the views have it already: another group may be behind, and feeds are shared."""
+        source = item.source
+        if source in self._repeating:
+            if self._compared(source, item.position, self.reached[source]) <= 0:
+                return True
+            self._repeating.discard(source)
+        return False
+
+    def _compared(self, source: str, left: Position, right: Position) -> int:
+        return self.around.sources[source].compare_positions(left, right)
+
+    def _tell(self, arrivals: list[Arrival]) -> None:
+        if not arrivals:
+            return
+        self._count(sum(arrival.rows for arrival in arrivals))
+        for manager in self._managers.values():
+            manager.tell(tuple(arrivals))
+
+    def _count(self, rows: int) -> None:
+        with self._room:
+            self._backlog += rows
+            self._room.notify_all()
+
+    # -- cuts -------------------------------------------------------------------------------------
+
+    def _open_cuts(self, stack: contextlib.ExitStack) -> dict[str, Cut]:
+        """One cut per source, with everything known that they can reflect."""
+        cuts = {
+            name: stack.enter_context(self.around.sources[name].cut(self._relations_of(name)))
+            for name in self.sources
+        }
+        self._await_bounds(cuts)
+        return cuts
+
+    def _relations_of(self, source: str) -> tuple[str, ...]:
+        return tuple(name.relation for name in self.relations if name.source == source)
+
+    def _reflected(self, cuts: Mapping[str, Cut]) -> dict[str, Reflected]:
+        waiting: dict[str, list[tuple[int, object]]] = {name: [] for name in cuts}
+        for arrival in self.integrator.pending:
+            transaction = arrival.transaction
+            waiting[transaction.source].append((transaction.number, arrival.origin))
+        return {
+            name: reflected_by(cut, self._applied[name], waiting[name])
+            for name, cut in cuts.items()
+        }
+
+    def _await_bounds(self, cuts: Mapping[str, Cut]) -> None:
+        patience = self.around.limits.bound_wait_seconds
+        behind = list(cuts)
+        moved_at, stood = time.monotonic(), dict(self._fed)
+        self._needs_all = True
+        try:
+            while behind := [name for name in behind if not self._has_passed(name, cuts[name])]:
+                if self._ending:
+                    raise _Stopped
+                self._take_in(0.05)
+                if stood != self._fed:
+                    moved_at, stood = time.monotonic(), dict(self._fed)
+                if time.monotonic() - moved_at > patience:
+                    raise _feed_behind(behind, patience)
+        finally:
+            self._needs_all = False
+        for name, cut in cuts.items():
+            if cut.life != self._life[name]:
+                raise SourceError(
+                    "source-restarted",
+                    f"source {name} was restarted while it was being read",
+                    source=name,
+                    retryable=True,
+                )
+
+    def _has_passed(self, name: str, cut: Cut) -> bool:
+        known = self._life[name] is not None
+        return known and self._compared(name, self._fed[name], cut.bound) >= 0
+
+    # -- jobs -------------------------------------------------------------------------------------
+
+    def _begun(self) -> bool:
+        """Begin a job with what has come; False when nothing of it is visible yet."""
+        clock = Stopwatch()
+        limits = self.around.limits
+        with contextlib.ExitStack() as stack:
+            cuts = self._open_cuts(stack)
+            reflected = self._reflected(cuts)
+            batch = self.integrator.close_batch(
+                {name: cut.reflects for name, cut in cuts.items()},
+                limits.batch_transactions_max,
+                limits.batch_rows_max,
+            )
+            if not batch:
+                return False
+            clock.lap("capture")
+            self._rows += 1
+            spark = self.around.spark
+            rows = sum(arrival.rows for arrival in batch)
+            job = make_job(
+                self._rows,
+                batch,
+                self._concerned(batch),
+                tuple(self.views),
+                cuts,
+                stack.pop_all(),
+                reflected,
+                spark.tiny if rows <= limits.tiny_rows_max else spark.bulk,
+                self.around.paces,
+                clock,
+            )
+        self.jobs[job.row] = job
+        for arrival in batch:
+            self._applied[arrival.transaction.source] = arrival.transaction.number
+        streams = tuple(sorted({arrival.origin.source for arrival in batch}))
+        relevance = RelevanceArrived(job.row, job.concerned, streams)
+        self._carry_out(self.merge.step(relevance))
+        for manager in self._managers.values():
+            manager.begin(job, dict(self._applied))
+        return True
+
+    def _concerned(self, batch: Iterable[Arrival]) -> tuple[str, ...]:
+        changed = {name for arrival in batch for name, _ in arrival.transaction.changes}
+        return tuple(
+            name
+            for name, view in self.views.items()
+            if not changed.isdisjoint(view.definition.relations)
+        )
+
+    def _carry_out(self, commits: Iterable[CommitTransaction]) -> None:
+        todo = list(commits)
+        while todo:
+            commit = todo.pop(0)
+            tables: dict[str, list[Any]] = {}
+            for each in commit.lists:
+                tables.setdefault(each.view, []).append(each.contents)
+            self._apply([self.jobs[row] for row in commit.rows], tables)
+            todo += self.merge.step(WarehouseCommitted(commit.number))
+
+    def _apply(self, jobs: list[Job], tables: Mapping[str, list[Any]]) -> None:
+        """Commit what the merge process has released, as one epoch."""
+        for job in jobs:
+            job.clock.lap("join")
+        batch = [arrival for job in jobs for arrival in job.batch]
+        reached = self._reached_with(jobs)
+        numbers = [arrival.number for arrival in batch]
+        entry = self.around.epochs.apply(numbers, tables, self._cuts_of(reached))
+        for job in jobs:
+            job.clock.lap("commit")
+            job.stage.remove()
+            del self.jobs[job.row]
+        self.reached = reached
+        self._noted, self._noted_at = reached, time.monotonic()
+        self._count(-sum(job.rows for job in jobs))
+        last = jobs[-1]
+        views = tuple(self.views)
+        self.around.report(
+            Cycle(entry, tuple(batch), last.questions.asked, views, dict(last.clock.laps))
+        )
+
+    def _reached_with(self, jobs: list[Job]) -> dict[str, Position]:
+        """Where each source stands for the views when these jobs are applied."""
+        reached = dict(self.reached)
+        for job in jobs:
+            reached.update(last_positions(job.batch))
+        waiting = {arrival.origin.source for arrival in self.integrator.pending}
+        for job in self.jobs.values():
+            if job not in jobs:
+                waiting.update(arrival.origin.source for arrival in job.batch)
+        return reached | {name: self._fed[name] for name in self.sources if name not in waiting}
+
+    def _cuts_of(
+        self, reached: Mapping[str, Position], views: Iterable[str] | None = None
+    ) -> dict[str, dict[str, Position]]:
+        """Each view's own cut: the sources that it reads."""
+        return {
+            name: {source: reached[source] for source in self.views[name].definition.sources}
+            for name in (self.views if views is None else views)
+        }
+
+    def _note_positions(self) -> None:
+        """Nothing waits: everything that the feeds have passed is applied, or was nothing for us."""
+        if self.jobs or self.integrator.pending:
+            return
+        self.reached = dict(self._fed)
+        due = time.monotonic() - self._noted_at >= self.around.limits.idle_seconds
+        if due and self.reached != self._noted:
+            self.around.epochs.advance(self._cuts_of(self.reached))
+            self._noted, self._noted_at = self.reached, time.monotonic()
+
+    # -- whole views ------------------------------------------------------------------------------
+
+    def _load(self) -> None:
+        """Fill the new views, all at the cut that the group stands at."""
+        with self.recomputed(self.new) as extents:
+            definitions = {
+                name: Definition(self.views[name].definition.schema, self.views[name].text)
+                for name in self.new
+            }
+            frames = {name: extents[name].consolidated().frame for name in self.new}
+            self.around.epochs.fill(frames, definitions, self._cuts_of(self.reached, self.new))
+        self.new = ()
+
+    @contextlib.contextmanager
+    def recomputed(self, views: Iterable[str]) -> Iterator[dict[str, Any]]:
+        """Views computed from their sources alone, at the state that the warehouse stands at."""
+        names = list(views)
+        stage = StageFolder()
+        staging = Staging(self.around.spark.bulk, stage.path)
+        try:
+            with contextlib.ExitStack() as stack:
+                cuts = self._open_cuts(stack)
+                waiting = tuple(self.integrator.pending)
+                reading = Reading(
+                    staging, cuts, self._reflected(cuts), waiting, self.around.on_rows
+                )
+                relations = reading.relations(self.views[name].definition for name in names)
+                yield {name: self._from_relations(name, relations) for name in names}
+        finally:
+            stage.remove()
+
+    def _from_relations(self, view: str, relations: Mapping[RelationName, Any]) -> Any:
+        manager = self._managers[view].manager
+
+        def contents(name: RelationName) -> Any:
+            columns = manager.columns[name].names
+            return relations[name].select(tuple(Output(c, Column(c)) for c in columns))
+
+        return WholeView(manager.definition).evaluated(contents)
+
+
+def _feed_behind(names: list[str], waited_seconds: float) -> SourceError:
+    return SourceError(
+        "feed-behind",
+        f"the feed of {', '.join(names)} does not keep up with its source",
+        source=names[0],
+        retryable=True,
+        detail=f"it stood still for {waited_seconds:.0f} s before a position that it must pass",
+        hint="it is tried again; look at the source's load and its log",
+    )
+
+
+def _schema_changed(change: SchemaChange) -> SourceError:
+    return SourceError(
+        "schema-changed",
+        f"{change.source}.{change.relation} was changed at its source",
+        source=change.source,
+        retryable=False,
+        detail=change.statement,
+        hint="the views that read it must be rebuilt: remove them from the warehouse and run again",
+    )

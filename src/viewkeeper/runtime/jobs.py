@@ -1,0 +1,101 @@
+"""A batch on its way through a group's view managers: one job, shared by all of them."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from viewkeeper.protocols.messages import Reflected
+from viewkeeper.runtime.asking import Questions
+from viewkeeper.runtime.integrator import Arrival
+from viewkeeper.runtime.pacing import Pace
+from viewkeeper.sources.interface import Cut
+from viewkeeper.spark.staged import Staging
+
+
+class Stopwatch:
+    """How long each phase took, one after the other."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        now = time.perf_counter()
+        self.laps[name] = now - self._last
+        self._last = now
+
+
+class StageFolder:
+    """Where the tables of one job lie on their way to Spark; gone with the job."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="viewkeeper-stage-"))
+
+    def remove(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+@dataclass(eq=False)
+class Job:
+    """The batch that row ``row`` of the view update table stands for.
+
+    Its cuts stay open until the last view manager has asked what it needs.
+    """
+
+    row: int
+    batch: tuple[Arrival, ...]
+    # The views that the batch changes, and all that have to take note of it.
+    concerned: tuple[str, ...]
+    told: tuple[str, ...]
+    questions: Questions
+    stage: StageFolder
+    clock: Stopwatch
+    _cuts: contextlib.ExitStack
+    _asking: int = field(init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self._asking = len(self.told)
+
+    @property
+    def rows(self) -> int:
+        return sum(arrival.rows for arrival in self.batch)
+
+    @contextlib.contextmanager
+    def asking(self) -> Iterator[Questions]:
+        """For a view manager to ask in; when the last one leaves, the cuts are released."""
+        try:
+            yield self.questions
+        finally:
+            with self._lock:
+                self._asking -= 1
+                last = not self._asking
+            if last:
+                self.clock.lap("ask")
+                self._cuts.close()
+
+
+def make_job(
+    row: int,
+    batch: tuple[Arrival, ...],
+    concerned: tuple[str, ...],
+    told: tuple[str, ...],
+    cuts: Mapping[str, Cut],
+    held: contextlib.ExitStack,
+    reflected: Mapping[str, Reflected],
+    session: Any,
+    paces: Mapping[str, Pace],
+    clock: Stopwatch,
+) -> Job:
+    """A job over open cuts, which it takes into its keeping (``held``)."""
+    stage = StageFolder()
+    questions = Questions(cuts, reflected, Staging(session, stage.path), paces)
+    return Job(row, batch, concerned, told, questions, stage, clock, held)
