@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from viewkeeper.algebra.expressions import TRUE
-from viewkeeper.views.definition import Grouping, Term, ViewDefinition
+from viewkeeper.views.definition import Grouping, Step, Term, ViewDefinition
 from viewkeeper.views.fragments import Fragment, fragment_sql, fragments
 from viewkeeper.views.sql import aggregate_sql, expression_sql
 
@@ -22,7 +22,16 @@ def described(definition: ViewDefinition) -> Description:
         "sources": list(definition.sources),
         "relations": [str(name) for name in definition.relations],
         "columns": [{"name": f.name, "type": str(f.type)} for f in definition.schema],
+        "steps": [_step(step) for step in definition.steps],
         "terms": [_term(term) for term in definition.terms],
+    }
+
+
+def _step(step: Step) -> Description:
+    return {
+        "name": step.name.relation,
+        "columns": [{"name": f.name, "type": str(f.type)} for f in step.schema],
+        "terms": [_term(term) for term in step.terms],
     }
 
 
@@ -74,6 +83,7 @@ def _grouping(term: Term, grouping: Grouping) -> Description:
             for a in grouping.aggregates
         ],
         "having": None if grouping.having == TRUE else _text(grouping.having),
+        "copies": grouping.copies,
     }
 
 

@@ -12,12 +12,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 
-from sqlglot import exp
-
 from viewkeeper.algebra.expressions import Column, Comparison, Expression, substituted
 from viewkeeper.algebra.types import Schema
-from viewkeeper.errors import UsageError
 from viewkeeper.views.definition import Occurrence, Term
+from viewkeeper.views.names import free_name
 from viewkeeper.views.scope import Item, Scope, Visible
 from viewkeeper.views.sqltext import SqlText
 
@@ -104,7 +102,7 @@ def embedded(term: Term, alias: str, taken: frozenset[str]) -> Joined:
             continue
         wanted = f"{alias}_{occurrence.alias}" if alias else occurrence.alias
         used = taken | {name.casefold() for name in renamed.values()}
-        renamed[occurrence.alias] = _free(wanted, used)
+        renamed[occurrence.alias] = free_name(wanted, used)
     occurrences = tuple(
         Occurrence(renamed[o.alias], o.name, o.schema, o.key) for o in term.occurrences
     )
@@ -118,40 +116,6 @@ def embedded(term: Term, alias: str, taken: frozenset[str]) -> Joined:
         occurrences,
         tuple(substituted(predicate, columns) for predicate in term.predicates),
         Scope.of(Item((alias,) if alias else (), visible)),
-    )
-
-
-def _free(wanted: str, taken: frozenset[str]) -> str:
-    name, number = wanted, 1
-    while name.casefold() in taken:
-        number += 1
-        name = f"{wanted}_{number}"
-    return name
-
-
-def require_flat(text: SqlText, terms: tuple[Term, ...], node: exp.Expr) -> None:
-    """Refuse a subquery in FROM that groups or removes duplicates: that is not one flat join."""
-    for term in terms:
-        if term.is_linear:
-            continue
-        what = "GROUP BY or an aggregate" if term.grouping is not None else "DISTINCT"
-        raise unflattened(text, node, f"a subquery in FROM with {what}")
-
-
-def unflattened(
-    text: SqlText,
-    node: exp.Expr,
-    what: str,
-    *,
-    hint: str = "group in the outermost SELECT, or make two views and join them when you query",
-) -> UsageError:
-    return text.error(
-        "unsupported-subquery",
-        f"{what} is not supported",
-        node,
-        detail="a subquery in FROM must dissolve into the joins around it: SELECT, FROM, WHERE and "
-        "UNION ALL",
-        hint=hint,
     )
 
 

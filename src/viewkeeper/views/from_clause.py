@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from viewkeeper.algebra.evaluation import compiled
-from viewkeeper.algebra.expressions import FALSE, Expression, columns_of, conjuncts
+from viewkeeper.algebra.expressions import FALSE, Column, Expression, Output, columns_of, conjuncts
 from viewkeeper.algebra.inference import type_of
 from viewkeeper.algebra.types import Schema
 from viewkeeper.errors import UsageError
@@ -22,12 +22,12 @@ from viewkeeper.views.flattening import (
     combined,
     embedded,
     renamed_columns,
-    require_flat,
 )
 from viewkeeper.views.names import Name
 from viewkeeper.views.refusals import refused_generator, refused_join, require_only
 from viewkeeper.views.scope import Item, Scope, Visible
 from viewkeeper.views.sqltext import SqlText, name_of
+from viewkeeper.views.steps import Steps, occurrence_of
 from viewkeeper.views.translation import Translator
 
 
@@ -64,6 +64,7 @@ class FromReader:
     text: SqlText
     catalog: Catalog
     environment: Environment
+    steps: Steps
     read_query: Callable[[exp.Expr, Environment, bool], tuple[Term, ...]]
     # Folded aliases: those the text gives, and those made up for occurrences of subqueries.
     _given: set[str] = field(default_factory=set)
@@ -190,13 +191,21 @@ class FromReader:
     def _embedded(
         self, terms: tuple[Term, ...], alias: str, node: exp.Expr, names: tuple[str, ...]
     ) -> Alternatives:
-        require_flat(self.text, terms, node)
+        if not all(term.is_linear for term in terms):
+            terms = (self._stepped(terms, alias),)
         taken = frozenset(self._given | self._made)
         found = tuple(embedded(term, alias, taken) for term in terms)
         self._made |= {o.alias.casefold() for joined in found for o in joined.occurrences}
         if names:
             found = tuple(self._renamed(joined, node, names) for joined in found)
         return found
+
+    def _stepped(self, terms: tuple[Term, ...], alias: str) -> Term:
+        """What groups or removes duplicates does not dissolve: a step of its own, read as it is."""
+        occurrence = occurrence_of(self.steps.add(alias or "subquery", terms), alias or "subquery")
+        names = occurrence.schema.names
+        outputs = tuple(Output(name, Column(occurrence.qualified(name))) for name in names)
+        return Term((occurrence,), (), outputs)
 
     def _renamed(self, joined: Joined, node: exp.Expr, names: tuple[str, ...]) -> Joined:
         if len(names) != len(joined.scope.visible):

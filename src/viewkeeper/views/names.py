@@ -7,7 +7,7 @@ spelling under which it exists.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 
@@ -41,3 +41,12 @@ def listed(names: Iterable[str], *, most: int = 12) -> str:
     all_names = list(names)
     shown = ", ".join(all_names[:most])
     return shown if len(all_names) <= most else f"{shown} and {len(all_names) - most} more"
+
+
+def free_name(wanted: str, taken: Collection[str]) -> str:
+    """``wanted``, or with a number behind it, so that it differs from the folded names ``taken``."""
+    name, number = wanted, 1
+    while name.casefold() in taken:
+        number += 1
+        name = f"{wanted}_{number}"
+    return name

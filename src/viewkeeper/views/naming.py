@@ -23,6 +23,7 @@ def canonically_named(grouping: Grouping, outputs: Outputs) -> tuple[Grouping, O
         tuple(replace(key, name=names[key.name]) for key in grouping.keys),
         tuple(replace(aggregate, name=names[aggregate.name]) for aggregate in grouping.aggregates),
         substituted(grouping.having, final),
+        None if grouping.copies is None else names[grouping.copies],
     )
     return renamed, tuple(Output(o.name, substituted(o.expression, final)) for o in outputs)
 

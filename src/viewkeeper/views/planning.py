@@ -33,8 +33,13 @@ class Hop:
 
 @dataclass(frozen=True)
 class Route:
-    """The questions, in order, that a change of one occurrence leads to."""
+    """The questions, in order, that a change of one occurrence leads to.
 
+    ``step``: the step that has the term, None where it is the view's own. What is asked of a step or
+    comes from one (`LOCAL`) travels nowhere: the warehouse holds it.
+    """
+
+    step: str | None
     term: int
     alias: str
     name: RelationName
@@ -51,23 +56,26 @@ class Read:
 
 
 def routes(definition: ViewDefinition) -> tuple[Route, ...]:
-    """One route for each occurrence of each term, in the order of the text."""
+    """One route for each occurrence of each term, steps first, in the order of the text."""
+    owners: list[tuple[str | None, tuple[Term, ...]]]
+    owners = [(step.name.relation, step.terms) for step in definition.steps]
     return tuple(
-        _route(index, assembly, occurrence.alias)
-        for index, term in enumerate(definition.terms)
+        _route(step, index, assembly, occurrence.alias)
+        for step, terms in [*owners, (None, definition.terms)]
+        for index, term in enumerate(terms)
         for assembly in (Assembly(term),)
         for occurrence in term.occurrences
     )
 
 
-def _route(index: int, assembly: Assembly, start: str) -> Route:
+def _route(step: str | None, index: int, assembly: Assembly, start: str) -> Route:
     _, *order = assembly.join_order(start)
     visited = [start]
     hops: list[Hop] = []
     for alias in order:
         hops.append(_hop(assembly, tuple(visited), alias))
         visited.append(alias)
-    return Route(index, start, assembly.term.occurrence(start).name, tuple(hops))
+    return Route(step, index, start, assembly.term.occurrence(start).name, tuple(hops))
 
 
 def _hop(assembly: Assembly, visited: tuple[str, ...], alias: str) -> Hop:
@@ -88,8 +96,8 @@ def _hop(assembly: Assembly, visited: tuple[str, ...], alias: str) -> Hop:
 
 def reads(definition: ViewDefinition) -> tuple[Read, ...]:
     """What is read of each relation, in order of appearance."""
-    whole = {o.name: o.schema.names for term in definition.terms for o in term.occurrences}
-    narrow = {o.name: o.schema.names for t in pruned(definition).terms for o in t.occurrences}
+    whole = {o.name: o.schema.names for t in definition.all_terms for o in t.occurrences}
+    narrow = {o.name: o.schema.names for t in pruned(definition).all_terms for o in t.occurrences}
     return tuple(
         Read(name, narrow[name], tuple(c for c in whole[name] if c not in narrow[name]))
         for name in definition.relations
@@ -98,7 +106,7 @@ def reads(definition: ViewDefinition) -> tuple[Read, ...]:
 
 def obstacles(definition: ViewDefinition) -> tuple[str, ...]:
     """Why the view's change is not the sum of its relations' changes; empty when it is."""
-    found = dict.fromkeys(reason for term in definition.terms for reason in _obstacles(term))
+    found = dict.fromkeys(reason for term in definition.all_terms for reason in _obstacles(term))
     return tuple(found)
 
 

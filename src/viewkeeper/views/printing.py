@@ -1,17 +1,21 @@
-"""A definition as SQL text that `parse_view` reads back to the same definition, headers included.
+"""A definition as SQL text that means the same in Spark, headers included.
 
 One clause per line; all conditions stand in WHERE, in the definition's order, so that nothing about
-the definition is lost or rearranged.
+the definition is lost or rearranged: `parse_view` reads the text of a view without steps back to the
+same definition. Steps are printed as WITH.
 """
 
 from __future__ import annotations
 
 import re
+from textwrap import indent
 
 from viewkeeper.algebra.expressions import TRUE, And, Expression
-from viewkeeper.views.definition import Occurrence, Term, ViewDefinition
+from viewkeeper.views.definition import LOCAL, Occurrence, Step, Term, ViewDefinition
 from viewkeeper.views.sql import ColumnName, aggregate_sql, expression_sql, quoted
 
+# The number of a copy, which nothing reads; no output can have a name with a #.
+_COPY = "`#copy`"
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 # Words that mean something to the parser where a name may stand; a test tries all it knows.
@@ -43,14 +47,37 @@ def view_sql(definition: ViewDefinition) -> str:
     if definition.protocol is not None:
         lines.append(f"-- protocol: {definition.protocol}")
     lines += [f"-- {name}: {value}" for name, value in definition.settings]
-    return "\n".join(lines) + "\n" + "\nUNION ALL\n".join(map(term_sql, definition.terms)) + "\n"
+    return "\n".join([*lines, *_with(definition.steps), terms_sql(definition.terms)]) + "\n"
+
+
+def _with(steps: tuple[Step, ...]) -> list[str]:
+    texts = [
+        f"{identifier(step.name.relation)} AS (\n{indent(terms_sql(step.terms), '  ')}\n)"
+        for step in steps
+    ]
+    return ["WITH " + ",\n".join(texts)] if texts else []
+
+
+def terms_sql(terms: tuple[Term, ...]) -> str:
+    """The sum of the terms."""
+    return "\nUNION ALL\n".join(map(term_sql, terms))
 
 
 def term_sql(term: Term) -> str:
-    """One SELECT."""
+    """One SELECT; where groups count their copies, one around it that repeats them."""
+    if term.grouping is None or term.grouping.copies is None:
+        return _select(term)
+    names = ", ".join(identifier(output.name) for output in term.outputs)
+    copies = _column_names(term)(term.grouping.copies)
+    repeated = _select(term, f"explode(sequence(1L, {copies})) AS {_COPY}")
+    return f"SELECT {names} FROM (\n{indent(repeated, '  ')}\n)"
+
+
+def _select(term: Term, *generated: str) -> str:
     named = _column_names(term)
     outputs = ",\n  ".join(
-        f"{expression_sql(o.expression, named)} AS {identifier(o.name)}" for o in term.outputs
+        [f"{expression_sql(o.expression, named)} AS {identifier(o.name)}" for o in term.outputs]
+        + list(generated)
     )
     lines = [f"SELECT{' DISTINCT' * term.distinct}\n  {outputs}"]
     lines.append("FROM " + ",\n  ".join(map(_table, term.occurrences)))
@@ -77,6 +104,8 @@ def identifier(name: str) -> str:
 
 def relation_sql(occurrence: Occurrence) -> str:
     """The relation's full name, each part quoted where needed."""
+    if occurrence.source == LOCAL:
+        return identifier(occurrence.name.relation)
     parts = (occurrence.name.source, *occurrence.name.relation.split("."))
     return ".".join(map(identifier, parts))
 

@@ -6,7 +6,8 @@ the occurrences of the term. Pure data; errors with positions are made by whoeve
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from viewkeeper.algebra.expressions import Expression
 from viewkeeper.views.names import Name
@@ -39,19 +40,39 @@ class Item:
 class Scope:
     """``items`` answer to qualified names; ``visible`` are the columns of ``*``, in order.
 
-    ``outputs`` are names that can't be used here, though somebody may think so.
+    ``outputs`` are names that can't be used here, though somebody may think so. ``values`` are what
+    subqueries are worth, under names that no text can write. ``enclosing`` is the scope of the query
+    around, where a name is looked for that means nothing here.
     """
 
     items: tuple[Item, ...] = ()
     visible: tuple[Visible, ...] = ()
     outputs: tuple[str, ...] = ()
+    values: tuple[Visible, ...] = ()
+    enclosing: Scope | None = None
 
     @classmethod
     def of(cls, item: Item) -> Scope:
         return cls((item,), item.columns)
 
     def beside(self, other: Scope) -> Scope:
-        return Scope(self.items + other.items, self.visible + other.visible)
+        return replace(
+            self,
+            items=self.items + other.items,
+            visible=self.visible + other.visible,
+            values=self.values + other.values,
+        )
+
+    def mapped(self, change: Callable[[Expression], Expression]) -> Scope:
+        """The same names for other expressions."""
+
+        def columns(found: tuple[Visible, ...]) -> tuple[Visible, ...]:
+            return tuple(Visible(v.name, change(v.expression)) for v in found)
+
+        items = tuple(Item(item.path, columns(item.columns)) for item in self.items)
+        return replace(
+            self, items=items, visible=columns(self.visible), values=columns(self.values)
+        )
 
     def merged(self, other: Scope, names: tuple[str, ...]) -> Scope:
         """JOIN … USING: the named columns once and first, then the rest of both sides."""
@@ -62,7 +83,7 @@ class Scope:
         folded = [name.casefold() for name in names]
         shared = sorted(named(self, True), key=lambda v: folded.index(v.name.casefold()))
         rest = named(self, False) + named(other, False)
-        return Scope(self.items + other.items, tuple(shared) + rest)
+        return replace(self.beside(other), visible=tuple(shared) + rest)
 
     def qualified(self, qualifier: tuple[Name, ...]) -> tuple[Item, ...]:
         return tuple(item for item in self.items if item.answers_to(qualifier))
@@ -77,6 +98,8 @@ class Scope:
         """All columns the name can mean; a spelling written just so beats the others."""
         matching = [v for v in self.candidates(qualifier) if name.matches(v.name)]
         exact = [v for v in matching if v.name == name.text]
+        if not matching and self.enclosing is not None and not self.qualified(qualifier):
+            return self.enclosing.found(qualifier, name)
         return tuple(exact or matching)
 
     def all_names(self) -> tuple[str, ...]:

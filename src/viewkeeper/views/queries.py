@@ -1,0 +1,261 @@
+"""Reading queries to terms: SELECT, set operations, WITH; the same for a whole view and inside it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from viewkeeper.algebra.expressions import TRUE, Expression, Output
+from viewkeeper.errors import UsageError
+from viewkeeper.views import set_operations
+from viewkeeper.views.aggregation import (
+    Aggregation,
+    Selected,
+    group_keys,
+    grouped,
+    having_condition,
+)
+from viewkeeper.views.catalog import Catalog
+from viewkeeper.views.columns import path_of, starred
+from viewkeeper.views.definition import Grouping, Term
+from viewkeeper.views.flattening import Alternatives, Joined, require_bounded
+from viewkeeper.views.from_clause import Environment, FromReader, Named, predicates_of
+from viewkeeper.views.gathering import Mentioned, distinct_predicates, gathered
+from viewkeeper.views.refusals import require_only
+from viewkeeper.views.sqltext import SqlText
+from viewkeeper.views.steps import Steps, Terms
+
+# ORDER BY is read over: a view is a bag of rows (LIMIT, which would make it matter, is refused).
+_SELECT_PARTS = (
+    "with_", "expressions", "distinct", "from_", "joins", "where", "group", "having", "hint",
+    "order",
+)  # fmt: skip
+_UNION_PARTS = ("with_", "this", "expression", "distinct", "order")
+
+
+class QueryReader:
+    """Reads the queries of one text. What they need besides terms is added to ``steps``."""
+
+    def __init__(self, text: SqlText, catalog: Catalog, steps: Steps) -> None:
+        self._text = text
+        self._catalog = catalog
+        self._steps = steps
+
+    def read(self, node: exp.Expr, environment: Environment, named: bool = True) -> Terms:
+        """The terms of a query, types of their outputs brought together.
+
+        ``named``: whether the query itself must name its outputs, each differently.
+        """
+        environment = self._with(node, environment)
+        match node:
+            case exp.Subquery():
+                require_only(self._text, node, ("this", "with_"), "a query in parentheses")
+                return self.read(node.this, environment, named)
+            case exp.SetOperation():
+                return self._set_operations(node, environment, named)
+            case exp.Select():
+                return self._select(node, environment, named)
+            case _:
+                raise self._text.error(
+                    "unsupported-query",
+                    f"{node.key.upper()} is not supported as a query",
+                    self._text.keyword(node, node.key.upper()),
+                    hint="write SELECT … FROM …",
+                )
+
+    def _with(self, node: exp.Expr, environment: Environment) -> Environment:
+        with_ = node.args.get("with_")
+        if with_ is None:
+            return environment
+        if with_.args.get("recursive"):
+            raise self._text.error(
+                "unsupported-recursion",
+                "WITH RECURSIVE is not supported",
+                self._text.keyword(with_.expressions[0], "RECURSIVE"),
+                hint="recursion can't be maintained; join a fixed number of times",
+            )
+        seen: set[str] = set()
+        for cte in with_.expressions:
+            if cte.alias.casefold() in seen:
+                raise self._text.error(
+                    "duplicate-alias",
+                    f"WITH defines {cte.alias} twice",
+                    cte.args["alias"],
+                    hint="rename one of them",
+                )
+            seen.add(cte.alias.casefold())
+            columns = tuple(column.name for column in cte.args["alias"].args.get("columns") or ())
+            environment = environment.with_name(Named(cte.alias, cte.this, columns, environment))
+        return environment
+
+    # -- UNION, INTERSECT, EXCEPT -----------------------------------------------------------------
+
+    def _set_operations(
+        self, node: exp.SetOperation, environment: Environment, named: bool
+    ) -> Terms:
+        """From the left, without recursion to the left, for unions may be long."""
+        operations: list[exp.SetOperation] = []
+        query: exp.Expr = node
+        while isinstance(query, exp.SetOperation):
+            require_only(self._text, query, _UNION_PARTS, query.key.upper())
+            operations.append(query)
+            query = query.this
+        # The names are those of the first branch; the others may leave them out.
+        found = [self.read(query, environment, named)]
+        for operation in reversed(operations):
+            right = self.read(operation.expression, environment, False)
+            self._require_same_width(found[0][0], right[0], operation)
+            with self._text.locating(lambda: self._keyword(operation)):  # noqa: B023
+                found = self._combined(operation, found, right)
+        with self._text.locating(lambda: self._keyword(node)):
+            return self._summed(found)
+
+    def _keyword(self, node: exp.SetOperation) -> int:
+        return self._text.keyword(node.expression, node.key.upper(), "MINUS")
+
+    def _combined(self, node: exp.SetOperation, found: list[Terms], right: Terms) -> list[Terms]:
+        """``found`` are the branches of a UNION ALL that goes on."""
+        is_all = not node.args.get("distinct")
+        match node:
+            case exp.Union():
+                found = [*found, right]
+                if is_all:
+                    return found
+                return [set_operations.without_duplicates(self._steps, self._summed(found))]
+            case exp.Intersect():
+                combine = set_operations.common_all if is_all else set_operations.common
+            case _:
+                combine = set_operations.difference_all if is_all else set_operations.difference
+        return [combine(self._steps, self._summed(found), right)]
+
+    def _summed(self, branches: list[Terms]) -> Terms:
+        require_bounded(self._text, sum(map(len, branches)))
+        return set_operations.alike(tuple(term for terms in branches for term in terms))
+
+    def _require_same_width(self, first: Term, other: Term, node: exp.SetOperation) -> None:
+        if len(first.outputs) != len(other.outputs):
+            name = node.key.upper() + " ALL" * (not node.args.get("distinct"))
+            raise self._text.error(
+                "union-width",
+                f"the first branch of {name} has {len(first.outputs)} columns, this one "
+                f"{len(other.outputs)}",
+                node.expression,
+                hint="give every branch the same number of columns",
+            )
+
+    # -- SELECT -----------------------------------------------------------------------------------
+
+    def _select(self, node: exp.Select, environment: Environment, named: bool) -> Terms:
+        require_only(self._text, node, _SELECT_PARTS, "SELECT")
+        if node.args.get("from_") is None:
+            raise self._text.error(
+                "no-from",
+                "a SELECT without FROM has nothing to maintain",
+                self._text.keyword(node, "SELECT"),
+                hint="add FROM source.table",
+            )
+        reader = FromReader(self._text, self._catalog, environment, self._steps, self.read)
+        aliases = tuple(item.alias for item in node.expressions if isinstance(item, exp.Alias))
+        found = tuple(joined.naming(aliases) for joined in reader.read(node))
+        if where := node.args.get("where"):
+            found = tuple(
+                joined.where(predicates_of(self._text, joined, where.this, "WHERE"))
+                for joined in found
+            )
+        terms = tuple(self._term(node, joined, named) for joined in found)
+        if len(terms) > 1 and not terms[0].is_linear:
+            terms = (self._term(node, self._gathered(node, found), named),)
+        return set_operations.alike(terms)
+
+    def _gathered(self, node: exp.Select, found: Alternatives) -> Joined:
+        return gathered(self._steps, found, Mentioned.by(node), "rows", "rows")
+
+    def _term(self, node: exp.Select, joined: Joined, named: bool) -> Term:
+        aggregation = Aggregation(self._text, joined)
+        selected = self._selected(node, joined, aggregation)
+        selected = self._named(selected, named)
+        outputs = tuple(Output(s.name, s.expression) for s in selected)
+        grouping, outputs = self._grouping(node, aggregation, selected) or (None, outputs)
+        distinct = node.args.get("distinct")
+        if distinct is not None:
+            require_only(self._text, distinct, (), "DISTINCT")
+        return Term(
+            joined.occurrences,
+            distinct_predicates(joined),
+            outputs,
+            grouping,
+            distinct is not None,
+        )
+
+    def _selected(
+        self, node: exp.Select, joined: Joined, aggregation: Aggregation
+    ) -> tuple[Selected, ...]:
+        selected: list[Selected] = []
+        for item in node.expressions:
+            if isinstance(item, exp.Star) or (
+                isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
+            ):
+                columns = starred(self._text, joined.scope, item)
+                selected += [Selected(c.name, c.expression, item) for c in columns]
+            else:
+                selected.append(self._output(item, joined, aggregation))
+        return tuple(selected)
+
+    def _output(self, item: exp.Expr, joined: Joined, aggregation: Aggregation) -> Selected:
+        value = item.this if isinstance(item, exp.Alias) else item
+        expression = aggregation.translator().translated(value)
+        if isinstance(item, exp.Alias):
+            return Selected(item.alias, expression, item)
+        plain = value.unnest() if isinstance(value, exp.Paren) else value
+        if isinstance(plain, exp.Column):
+            return Selected(joined.scope.found(*path_of(plain))[0].name, expression, item)
+        return Selected("", expression, item)
+
+    def _named(self, selected: tuple[Selected, ...], named: bool) -> tuple[Selected, ...]:
+        """The outputs under different names; where the query need not name them, under made-up ones."""
+        seen: set[str] = set()
+        result: list[Selected] = []
+        for index, output in enumerate(selected):
+            name = output.name
+            if not name or name.casefold() in seen:
+                if named:
+                    raise self._badly_named(output)
+                name = f"#{index}"
+            seen.add(name.casefold())
+            result.append(replace(output, name=name))
+        return tuple(result)
+
+    def _badly_named(self, output: Selected) -> UsageError:
+        if not output.name:
+            return self._text.error(
+                "unnamed-output", "this output has no name", output.node, hint="name it: … AS name"
+            )
+        return self._text.error(
+            "duplicate-output",
+            f"two outputs are named {output.name}",
+            output.node,
+            hint="list the columns and rename one: … AS other_name",
+        )
+
+    def _grouping(
+        self, node: exp.Select, aggregation: Aggregation, selected: tuple[Selected, ...]
+    ) -> tuple[Grouping, tuple[Output, ...]] | None:
+        group, having = node.args.get("group"), node.args.get("having")
+        keys = group_keys(aggregation, group, selected)
+        condition: Expression = TRUE
+        if having is not None:
+            condition = having_condition(aggregation, having.this, keys, selected)
+        if group is None and not aggregation.aggregates:
+            if having is None:
+                return None
+            raise self._having_without_groups(having)
+        return grouped(aggregation, keys, condition, selected)
+
+    def _having_without_groups(self, having: exp.Expr) -> UsageError:
+        return self._text.error(
+            "having-without-group",
+            "HAVING without GROUP BY or an aggregate",
+            self._text.keyword(having, "HAVING"),
+            hint="write WHERE",
+        )

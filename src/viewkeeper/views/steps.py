@@ -1,0 +1,48 @@
+"""The steps of a view while it is read: relations of its own, each made once and named once."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from viewkeeper.views.definition import LOCAL, Occurrence, RelationName, Step, Term
+from viewkeeper.views.names import free_name
+
+Terms = tuple[Term, ...]
+
+
+@dataclass
+class Steps:
+    """Collects steps in the order in which they can be computed."""
+
+    _by_terms: dict[Terms, Step] = field(default_factory=dict)
+    _names: set[str] = field(default_factory=set)
+
+    def add(self, wanted: str, terms: Terms) -> Step:
+        """The step with these terms: the one that is there, or a new one named much as ``wanted``."""
+        step = self._by_terms.get(terms)
+        if step is None:
+            step = self._by_terms[terms] = Step(RelationName(LOCAL, self._free(wanted)), terms)
+        return step
+
+    def _free(self, wanted: str) -> str:
+        # A dot would make it look like a schema's relation.
+        wanted = re.sub(r"\W+", "_", wanted).strip("_") or "step"
+        name = free_name(wanted, self._names)
+        self._names.add(name.casefold())
+        return name
+
+    def used_by(self, terms: Terms) -> tuple[Step, ...]:
+        """The steps that the terms need, directly or through others, in order."""
+        needed = {o.name for term in terms for o in term.occurrences}
+        kept: list[Step] = []
+        for step in reversed(self._by_terms.values()):
+            if step.name in needed:
+                kept.append(step)
+                needed |= {o.name for term in step.terms for o in term.occurrences}
+        return tuple(reversed(kept))
+
+
+def occurrence_of(step: Step, alias: str) -> Occurrence:
+    """The step as something that a term joins."""
+    return Occurrence(alias, step.name, step.schema)
