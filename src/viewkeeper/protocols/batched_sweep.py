@@ -26,7 +26,7 @@ are here, and the whole batch is one expression at the end.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -120,6 +120,7 @@ class BatchedSweep(ViewManager):
         super().__init__(definition, extent, sources)
         self.queue: deque[Numbered] = deque()
         self.batch: tuple[Numbered, ...] = ()
+        self._changed: set[RelationName] = set()
         self._routes: list[_Route] = []
         self._number = first_number - 1
         self._known_corrections: dict[tuple[Place, Reflected], tuple[Any | None, Any | None]] = {}
@@ -149,14 +150,20 @@ class BatchedSweep(ViewManager):
 
     def _begin(self, size: int) -> Iterator[Action]:
         self.batch = tuple(self.queue.popleft() for _ in range(size))
-        changed = {name for _, t in self.batch for name in t.relations}
-        self._routes = [
-            self._route((index, occurrence.alias))
-            for index, term in enumerate(self.definition.terms)
-            for occurrence in term.occurrences
-            if occurrence.name in changed
-        ]
+        self._changed = {name for _, t in self.batch for name in t.relations}
+        self._start()
         yield from self._round()
+
+    def _start(self) -> None:
+        self._routes = [route for index in range(len(self.terms)) for route in self._ways(index)]
+
+    def _ways(self, index: int) -> list[_Route]:
+        """One route from every occurrence of the term that the batch changes."""
+        return [
+            self._route((index, occurrence.alias))
+            for occurrence in self.terms[index].occurrences
+            if occurrence.name in self._changed
+        ]
 
     def _route(self, start: Place) -> _Route:
         term, alias = start
@@ -217,10 +224,19 @@ class BatchedSweep(ViewManager):
     # -- the result --------------------------------------------------------------------------------
 
     def _install(self) -> InstallBatch:
-        names = tuple(Output(name, Column(name)) for name in self.nothing.schema.names)
-        change = self.nothing.select((*names, Output(TXN, Literal(FIRST, INTEGER))))
+        return self._installed(self._result())
+
+    def _result(self) -> Any:
+        """The view's numbered change."""
+        names = self.nothing.schema.names
+        columns = tuple(Output(name, Column(name)) for name in names)
+        change = self.nothing.select((*columns, Output(TXN, Literal(FIRST, INTEGER))))
         for route in self._routes:
-            change = change + self._joined(route)
+            change = change + self._joined(route).renamed((*names, TXN))
+        return change
+
+    def _installed(self, change: Any, stores: Mapping[str, Any] | None = None) -> InstallBatch:
+        """The batch is over: its changes, and the cuts it leads to."""
         numbers = tuple(number for number, _ in self.batch)
         transactions = tuple(transaction for _, transaction in self.batch)
         cuts = self.advanced(transactions)
@@ -230,7 +246,7 @@ class BatchedSweep(ViewManager):
             self._numbers[source] = {n: number for n, number in numbered if n in known}
         self.batch, self._routes = (), []
         self._known_corrections = {}
-        return InstallBatch(change, numbers, cuts, transactions)
+        return InstallBatch(change, numbers, cuts, transactions, stores or {})
 
     def _joined(self, route: _Route) -> Any:
         """The route's part of the view change: its changed rows ⊗ the timelines of all others."""
@@ -251,14 +267,17 @@ class BatchedSweep(ViewManager):
             kept = [name for name in joined.schema.names if name not in (LO, HI)]
             partial = joined.select(tuple(Output(name, Column(name)) for name in kept))
             covers |= {other}
-        outputs = (*self.definition.terms[term].outputs, Output(TXN, Column(TXN)))
-        return partial.select(outputs).renamed((*self.nothing.schema.names, TXN))
+        return partial.select((*self._outputs(term), Output(TXN, Column(TXN))))
+
+    def _outputs(self, term: int) -> tuple[Output, ...]:
+        """What is computed of a term's joined rows."""
+        return self.terms[term].outputs
 
     def _timeline(self, route: _Route, alias: str) -> Any:
         """The occurrence's rows, each with the interval of transactions that see it."""
         answer = route.answers[alias]
         aliases = self.assemblies[route.start[0]].aliases
-        sees_own = aliases.index(alias) < aliases.index(route.start[1])
+        sees_own = self._sees_own(aliases.index(alias), aliases.index(route.start[1]))
         timeline = _valid(answer.rows, Literal(FIRST, INTEGER), Literal(LAST, INTEGER))
         if answer.later is not None:
             until = _shifted(TXN, -1 if sees_own else 0)
@@ -267,6 +286,10 @@ class BatchedSweep(ViewManager):
             since = _shifted(TXN, 0 if sees_own else 1)
             timeline = timeline + _valid(answer.missing, since, Literal(LAST, INTEGER))
         return timeline
+
+    def _sees_own(self, place: int, start: int) -> bool:
+        """Whether a transaction's change at ``start`` sees its own change at the other place."""
+        return place < start
 
     # -- changes by number -------------------------------------------------------------------------
 
@@ -324,7 +347,7 @@ class BatchedSweep(ViewManager):
             for column in occurrence.schema.names
         ]
         columns += [Output(name, Column(name)) for name in kept]
-        local = conjunction(self.definition.terms[term].local_predicates(alias))
+        local = conjunction(self.terms[term].local_predicates(alias))
         return numbered.select(tuple(columns)).where(local)
 
 

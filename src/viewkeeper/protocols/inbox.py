@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from viewkeeper.protocols.messages import (
     AnswerArrived,
-    Event,
+    SourceEvent,
     SourceSettled,
     TransactionArrived,
 )
@@ -54,7 +54,7 @@ class Inbox:
         """How many messages wait for an earlier one."""
         return len(self._early) + len(self._held)
 
-    def receive(self, message: Message) -> tuple[Event, ...]:
+    def receive(self, message: Message) -> tuple[SourceEvent, ...]:
         match message:
             case TransactionMessage(transaction, settled):
                 # A message that comes twice (a source resent it after a restart) is dropped.
@@ -67,8 +67,8 @@ class Inbox:
                 self._settled = max(self._settled, settled)
         return tuple(self._due())
 
-    def _due(self) -> list[Event]:
-        due: list[Event] = list(self._due_answers())
+    def _due(self) -> list[SourceEvent]:
+        due: list[SourceEvent] = list(self._due_answers())
         while (transaction := self._early.pop(self.delivered + 1, None)) is not None:
             self.delivered += 1
             due.append(TransactionArrived(transaction))
@@ -80,7 +80,7 @@ class Inbox:
             due.append(SourceSettled(self.source, settled))
         return due
 
-    def _due_answers(self) -> list[Event]:
+    def _due_answers(self) -> list[SourceEvent]:
         ready = [a for a in self._held if a.reflects.highest <= self.delivered]
         self._held = [a for a in self._held if a.reflects.highest > self.delivered]
         return list(ready)

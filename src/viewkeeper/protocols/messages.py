@@ -6,7 +6,8 @@ Events are what happened (past tense), actions are what must be done (imperative
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from viewkeeper.timeline import Cut, Transaction
@@ -78,6 +79,19 @@ class KeyedPart:
         return (self.alias,)
 
 
+@dataclass(frozen=True)
+class StoredPart:
+    """Rows of one of the view's own stores that are needed, as the last installed batch left them.
+
+    ``keys`` holds the wanted values of the ``key_columns``, one column each; here NULL equals NULL.
+    None asks for all rows.
+    """
+
+    store: str
+    key_columns: tuple[str, ...] = ()
+    keys: Any = None
+
+
 # -- events: what a protocol is told ------------------------------------------------------------
 
 
@@ -101,6 +115,14 @@ class AnswerArrived:
 
 
 @dataclass(frozen=True)
+class StoresRead:
+    """The rows of the view's own stores that were asked for: one relation for each part."""
+
+    question: int
+    answers: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
 class SourceSettled:
     """Whatever is asked from now on reflects all of the source's transactions up to ``upto``."""
 
@@ -115,7 +137,8 @@ class BatchClosed:
     size: int
 
 
-Event = TransactionArrived | AnswerArrived | SourceSettled | BatchClosed
+SourceEvent = TransactionArrived | AnswerArrived | SourceSettled
+Event = SourceEvent | StoresRead | BatchClosed
 
 
 # -- actions: what a protocol wants done --------------------------------------------------------
@@ -128,6 +151,14 @@ class AskSource:
     question: int
     source: str
     parts: tuple[Part | KeyedPart, ...]
+
+
+@dataclass(frozen=True)
+class AskStores:
+    """Look rows up in the view's own stores: every batch installed before must be in them."""
+
+    question: int
+    parts: tuple[StoredPart, ...]
 
 
 @dataclass(frozen=True)
@@ -144,19 +175,21 @@ class InstallBatch:
     """Change the view step by step: ``change`` has a column `TXN` with each row's step.
 
     Step ``numbers[i]`` belongs to ``transactions[i]``, and after it the view is the view at
-    ``cuts[i]``. All of them become durable together; each remains a state of its own.
+    ``cuts[i]``. All of them become durable together; each remains a state of its own. So do the
+    changes of the view's ``stores``, by name; of these only the last state matters.
     """
 
     change: Any
     numbers: tuple[int, ...]
     cuts: tuple[Cut, ...]
     transactions: tuple[Transaction, ...]
+    stores: Mapping[str, Any] = field(default_factory=dict)
 
 
 # The column that numbers the transactions of a batch, in a change and in a partial.
 TXN = "_txn"
 
-Action = AskSource | InstallChange | InstallBatch
+Action = AskSource | AskStores | InstallChange | InstallBatch
 
 
 @dataclass(frozen=True)

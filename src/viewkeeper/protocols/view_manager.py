@@ -15,6 +15,7 @@ from viewkeeper.protocols.messages import (
     Action,
     AnswerArrived,
     AskSource,
+    AskStores,
     BatchClosed,
     Event,
     InstallChange,
@@ -22,6 +23,8 @@ from viewkeeper.protocols.messages import (
     Part,
     Protocol,
     SourceSettled,
+    StoredPart,
+    StoresRead,
     TransactionArrived,
 )
 from viewkeeper.protocols.recent import RecentTransactions
@@ -40,14 +43,10 @@ class ViewManager(Protocol):
         self, definition: ViewDefinition, extent: Any, sources: tuple[str, ...] = ()
     ) -> None:
         """``sources``: all whose transactions will arrive, where that is more than the view reads."""
-        if not all(term.is_linear for term in definition.terms):
-            raise UsageError(
-                "view-not-linear",
-                f"{self.name} can't maintain {definition.name}: it groups or removes duplicates",
-                hint="maintain the rows before grouping, or choose another protocol",
-            )
+        self.require_suitable(definition)
         self.definition = definition
-        self.assemblies = tuple(Assembly(term) for term in definition.terms)
+        self.terms = definition.all_terms
+        self.assemblies = tuple(Assembly(term) for term in self.terms)
         self.nothing = extent.where(FALSE)
         self.sources = sources or definition.sources
         self.recent = RecentTransactions(self.sources)
@@ -55,6 +54,15 @@ class ViewManager(Protocol):
         self.applied = Cut.start(self.sources)
         self._questions = 0
         self._open: dict[int, Any] = {}
+
+    def require_suitable(self, definition: ViewDefinition) -> None:
+        """Raise UsageError for a view that this algorithm can't maintain."""
+        if definition.steps or not all(term.is_linear for term in definition.terms):
+            raise UsageError(
+                "view-not-linear",
+                f"{self.name} can't maintain {definition.name}: it groups or removes duplicates",
+                hint="maintain the rows before grouping, or choose another protocol",
+            )
 
     # -- the algorithm's own part ------------------------------------------------------------------
 
@@ -65,6 +73,10 @@ class ViewManager(Protocol):
     @abstractmethod
     def answer_arrived(self, asked: Any, answer: AnswerArrived) -> Iterable[Action]:
         """An answer came in; ``asked`` is what was noted when the question was asked."""
+
+    def stores_read(self, asked: Any, answers: tuple[Any, ...]) -> Iterable[Action]:
+        """Rows of the view's own stores came in; only protocols that keep some ask for them."""
+        raise InvariantViolated(f"{self.name} keeps no stores")
 
     def batch_closed(self, size: int) -> Iterable[Action]:
         """Begin a batch of so many transactions; only protocols that work in batches are told."""
@@ -89,6 +101,8 @@ class ViewManager(Protocol):
                 self.recent.answered(question)
                 self.recent.forget(self.applied)
                 return actions
+            case StoresRead(question, answers):
+                return tuple(self.stores_read(self._open.pop(question), answers))
             case SourceSettled(source, upto):
                 self.recent.settle(source, upto)
                 self.recent.forget(self.applied)
@@ -102,10 +116,18 @@ class ViewManager(Protocol):
 
     def ask(self, source: str, parts: tuple[Part | KeyedPart, ...], note: Any) -> AskSource:
         """A new question; ``note`` comes back with its answer."""
+        question = self._noted(note)
+        self.recent.asked(question, source)
+        return AskSource(question, source, parts)
+
+    def ask_stores(self, parts: tuple[StoredPart, ...], note: Any) -> AskStores:
+        """A new question to the view's own stores; ``note`` comes back with its answer."""
+        return AskStores(self._noted(note), parts)
+
+    def _noted(self, note: Any) -> int:
         self._questions += 1
         self._open[self._questions] = note
-        self.recent.asked(self._questions, source)
-        return AskSource(self._questions, source, parts)
+        return self._questions
 
     def install(self, change: Any, transactions: tuple[Transaction, ...]) -> InstallChange:
         """Install a view change; the view then includes these transactions too."""
@@ -130,14 +152,14 @@ class ViewManager(Protocol):
 
     def occurrence(self, place: Place) -> Occurrence:
         term, alias = place
-        return self.definition.terms[term].occurrence(alias)
+        return self.terms[term].occurrence(alias)
 
     def places_changed(self, transaction: Transaction) -> tuple[Place, ...]:
         """The occurrences that the transaction changes, in the order of the view's text."""
         changed = set(transaction.relations)
         return tuple(
             (index, occurrence.alias)
-            for index, term in enumerate(self.definition.terms)
+            for index, term in enumerate(self.terms)
             for occurrence in term.occurrences
             if occurrence.name in changed
         )

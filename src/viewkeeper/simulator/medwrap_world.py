@@ -36,7 +36,6 @@ from viewkeeper.protocols.messages import Action as MediatorAction
 from viewkeeper.protocols.messages import (
     AnswerArrived,
     AskSource,
-    BatchClosed,
     InstallChange,
     Reflected,
     SourceSettled,
@@ -165,8 +164,7 @@ class MedwrapWorld:
             case DeliverToWrapper(name, index):
                 message = self.to_wrapper[name].pop(index)
                 for event in self.wrapper_inboxes[name].receive(message):
-                    if not isinstance(event, BatchClosed):
-                        self._wrapper_step(name, event)
+                    self._wrapper_step(name, event)
             case DeliverQuery(name, index):
                 self._wrapper_step(name, QueryArrived(self.queries[name].pop(index)))
             case DeliverToMediator(name, index):

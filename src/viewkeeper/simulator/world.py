@@ -101,7 +101,7 @@ class World:
     ) -> None:
         definition = scenario.definition
         self.network = network
-        self.assemblies = tuple(Assembly(term) for term in definition.terms)
+        self.assemblies = tuple(Assembly(term) for term in definition.all_terms)
         self.sources = {
             name: SimulatedSource(name, scenario.initial, script, embody)
             for name, script in sorted(scenario.scripts.items())
