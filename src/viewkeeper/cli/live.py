@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rich.console import Group
 from rich.live import Live
+from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from viewkeeper.cli.output import console, write_line
@@ -21,6 +23,8 @@ class LiveTable:
         self._is_terminal = self._console.is_terminal
         self._totals = {"transactions": 0, "epochs": 0}
         self._last: Mapping[str, Any] = {}
+        # Relations that are being read for new views, with what was last heard of each.
+        self._reading: dict[str, Mapping[str, Any]] = {}
         self._note = "loading"
 
     def __enter__(self) -> LiveTable:
@@ -42,6 +46,10 @@ class LiveTable:
                 self._views[view][0] += changed["inserted"]
                 self._views[view][1] += changed["deleted"]
             self._last = event
+        elif event["event"] == "relation_read":
+            self._reading[event["relation"]] = event
+        elif event["event"] == "loaded":
+            self._reading = {}
         self._note = _sentence(event)
         if self._is_terminal:
             self._draw()
@@ -59,7 +67,25 @@ class LiveTable:
             f"{self._totals['transactions']:,} transactions in {self._totals['epochs']:,} epochs, "
             f"now at {txn:,}\n{self._note}"
         )
-        self._live.update(grid, refresh=True)
+        self._live.update(Group(grid, self._reading_table()), refresh=True)
+
+    def _reading_table(self) -> Table:
+        """A bar for each relation; it has no end where the source can't tell how much there is."""
+        grid = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+        for justify in ("left", "left", "right", "right", "right"):
+            grid.add_column(justify=justify)
+        for relation, event in self._reading.items():
+            percent = event["percent"]
+            grid.add_row(
+                relation,
+                ProgressBar(
+                    total=None if percent is None else 100, completed=percent or 0, width=30
+                ),
+                "" if percent is None else f"{percent} %",
+                f"{event['rows']:,} rows",
+                f"{event['rows_per_second']:,}/s",
+            )
+        return grid
 
 
 def _sentence(event: Mapping[str, Any]) -> str:
@@ -67,7 +93,9 @@ def _sentence(event: Mapping[str, Any]) -> str:
         case "loading":
             return f"Loading {', '.join(event['views'])} …"
         case "relation_read":
-            return f"Read {event['rows']:,} rows of {event['relation']}"
+            percent = "" if event["percent"] is None else f" ({event['percent']} %)"
+            speed = f"{event['rows_per_second']:,} rows/s"
+            return f"Read {event['rows']:,} rows of {event['relation']}{percent}, {speed}"
         case "loaded":
             return f"Loaded {', '.join(event['views'])} in {event['seconds']:.1f} s"
         case "batch":

@@ -3,31 +3,30 @@
 A source can only be read as it is now. What it has committed since is known, because the feed has
 delivered everything that the read reflects; taking those changes out again gives the relation as it was.
 
-Every relation is read once, with the columns that any of the views needs; sources are read at once.
+Every relation is read once, with the columns that any of the views needs; sources are read at once, and a
+large relation by several connections where its source has them (`bulk_reading`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+
+import pyarrow as pa
 
 from viewkeeper.algebra.expressions import Column, Output
 from viewkeeper.algebra.types import Schema
 from viewkeeper.protocols.messages import Reflected
 from viewkeeper.runtime.asking import counted
+from viewkeeper.runtime.bulk_reading import BulkReading, OnRows
 from viewkeeper.runtime.change_tables import change_relation
 from viewkeeper.runtime.integrator import Arrival
-from viewkeeper.sources.interface import Cut, KeyedRead
+from viewkeeper.sources.interface import Cut
 from viewkeeper.spark.relation import SparkRelation
 from viewkeeper.spark.staged import Staging
 from viewkeeper.views.definition import RelationName, ViewDefinition
 from viewkeeper.views.pruning import pruned
-
-# Told from the threads that read: the relation, and how many of its rows are here.
-OnRows = Callable[[RelationName, int], None]
-
-ROWS_BETWEEN_REPORTS = 100_000
 
 
 @dataclass(frozen=True)
@@ -43,29 +42,23 @@ class Reading:
     def relations(self, definitions: Iterable[ViewDefinition]) -> dict[RelationName, SparkRelation]:
         """What the views read, by relation; a table may have columns that not all of them use."""
         whole, needed = _columns(list(definitions))
-        by_source: dict[str, list[RelationName]] = {}
-        for name in needed:
-            by_source.setdefault(name.source, []).append(name)
+        by_source: dict[str, dict[RelationName, Schema]] = {}
+        for name, schema in needed.items():
+            by_source.setdefault(name.source, {})[name] = schema
         found: dict[RelationName, SparkRelation] = {}
 
-        def read_source(names: list[RelationName]) -> None:
-            for name in names:
-                found[name] = self._relation(name, whole[name], needed[name])
+        def read_source(source: str) -> None:
+            read = BulkReading(self.cuts[source], by_source[source], self.on_rows).batches()
+            for name, batches in read.items():
+                found[name] = self._relation(name, whole[name], needed[name], batches)
 
-        # A cut is used by one thread at a time: one thread per source.
         with ThreadPoolExecutor(max_workers=max(len(by_source), 1)) as threads:
-            list(threads.map(read_source, by_source.values()))
+            list(threads.map(read_source, by_source))
         return found
 
-    def _relation(self, name: RelationName, whole: Schema, needed: Schema) -> SparkRelation:
-        batches = []
-        rows = reported = 0
-        for batch in self.cuts[name.source].read(KeyedRead(name.relation, needed.names)):
-            batches.append(batch)
-            rows += batch.num_rows
-            if rows - reported >= ROWS_BETWEEN_REPORTS:
-                self.on_rows(name, reported := rows)
-        self.on_rows(name, rows)
+    def _relation(
+        self, name: RelationName, whole: Schema, needed: Schema, batches: list[pa.RecordBatch]
+    ) -> SparkRelation:
         relation: SparkRelation = self.staging.relation(counted(batches, needed), needed)
         ahead = [
             (arrival.number, arrival.transaction)

@@ -41,7 +41,8 @@ from viewkeeper.merging.mixtures import Promise, algorithm_for
 from viewkeeper.merging.table import ViewUpdateTable
 from viewkeeper.protocols.messages import Reflected
 from viewkeeper.runtime.asking import Asked, reflected_by
-from viewkeeper.runtime.contents import OnRows, Reading
+from viewkeeper.runtime.bulk_reading import OnRows
+from viewkeeper.runtime.contents import Reading
 from viewkeeper.runtime.epochs import Epochs
 from viewkeeper.runtime.feeds import Delivery
 from viewkeeper.runtime.integrator import Arrival, Integrator, last_positions

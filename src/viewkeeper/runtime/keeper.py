@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 from viewkeeper.errors import SourceError, UsageError
 from viewkeeper.project import ProjectConfig, read_project
 from viewkeeper.runtime.audit import Audit, audited
+from viewkeeper.runtime.bulk_reading import RowsRead
 from viewkeeper.runtime.group import Cycle
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.runtime.report import RunReport
@@ -35,6 +36,7 @@ from viewkeeper.sources.interface import Position, Source
 from viewkeeper.sources.opening import open_source
 from viewkeeper.spark.session import Spark, start_spark
 from viewkeeper.views.catalog import Catalog
+from viewkeeper.views.definition import RelationName
 from viewkeeper.warehouse.background import Background, Housekeeping
 from viewkeeper.warehouse.ledger import Ledger
 from viewkeeper.warehouse.warehouse import Warehouse
@@ -201,8 +203,8 @@ class Keeper:
         on_event({"event": "loading", "views": list(new)})
         started = time.monotonic()
 
-        def read(name: Any, rows: int) -> None:
-            on_event({"event": "relation_read", "relation": str(name), "rows": rows})
+        def read(name: RelationName, seen: RowsRead) -> None:
+            on_event({"event": "relation_read", "relation": str(name), **seen.as_dict()})
 
         pipeline.load(read)
         on_event(

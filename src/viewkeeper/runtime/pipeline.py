@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from viewkeeper.merging.groups import partition
-from viewkeeper.runtime.contents import OnRows
+from viewkeeper.runtime.bulk_reading import OnRows
 from viewkeeper.runtime.epochs import Epochs, earliest
 from viewkeeper.runtime.feeds import Delivery, Failure, Feeds
 from viewkeeper.runtime.group import Cycle, Group, Limits, Surroundings

@@ -184,6 +184,14 @@ class Cut(Closable):
     def share(self) -> Mapping[str, Any] | None:
         """JSON-able data with which another process reads at this very cut; None where it can't."""
 
+    def twin(self) -> Cut | None:
+        """Another connection at this very cut, for another thread; None where there can be none."""
+        return None
+
+    def row_estimate(self, relation: str) -> int | None:
+        """About how many rows a relation has, from what the source knows anyway; for progress only."""
+        return None
+
 
 class Feed(Closable):
     """Whole transactions and schema changes in the source's order, from a position on.

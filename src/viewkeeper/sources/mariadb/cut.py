@@ -39,6 +39,9 @@ _PLACE = (
     "SELECT VARIABLE_NAME, VARIABLE_VALUE FROM information_schema.SESSION_STATUS"
     " WHERE VARIABLE_NAME IN ('BINLOG_SNAPSHOT_FILE', 'BINLOG_SNAPSHOT_POSITION')"
 )
+_ESTIMATE = (
+    "SELECT TABLE_ROWS FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
+)
 # A cut whose client is gone must not keep the owner from changing the tables: the server ends it.
 IDLE_SECONDS_MAX = 60
 # Text in the columns' own bytes; many keys are looked up in an index in its own order.
@@ -151,6 +154,12 @@ class MariaDBCut(Cut):
 
     def share(self) -> Mapping[str, Any] | None:
         return None
+
+    def row_estimate(self, relation: str) -> int | None:
+        table = self._table(relation)
+        with translated(self._source, f"read the statistics of source {self._source}"):
+            found = rows(self._link, _ESTIMATE, (table.database, table.name))
+        return None if not found or found[0][0] is None else int(found[0][0])
 
     def close(self) -> None:
         if not self._closed:

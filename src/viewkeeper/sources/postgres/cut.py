@@ -176,7 +176,13 @@ class PostgresCut(Cut):
             "blocks": {name: self._blocks_of(name) for name in self._described},
         }
 
+    def twin(self) -> PostgresCut:
+        return PostgresCut(self._source, list(self._described), self.share())
+
     # -- reading ----------------------------------------------------------------------------------
+
+    def row_estimate(self, relation: str) -> int | None:
+        return self._source.row_estimate(self._described[relation])
 
     def read(self, question: KeyedRead) -> Iterator[pa.RecordBatch]:
         each = self._described.get(question.relation)
