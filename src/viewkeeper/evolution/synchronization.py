@@ -1,0 +1,244 @@
+"""View synchronization: what a view becomes when a schema under it changes.
+
+Paper: DyDa, section 5.2.1 (Figure 5, for one view and one change); the candidates and their choice come
+from its predecessor EVE. Pure and without messages, so no concurrent change can disturb it.
+
+The result is one of five: `Untouched`, `Offered` (a new attribute the view could show), `Renamed`
+(other names underneath, same rows, same columns), `Synchronized` (another definition, with its mapping,
+reasons and quality), or `Retired` (it can't be saved; its last state stays readable).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import reduce
+
+from viewkeeper.algebra.expressions import Cast, Column, Output, columns_of
+from viewkeeper.algebra.inference import common_type
+from viewkeeper.algebra.types import Field, Type
+from viewkeeper.evolution.changes import (
+    AddAttribute,
+    AddRelation,
+    ChangeType,
+    DropAttribute,
+    DropRelation,
+    Rename,
+    RenameAttribute,
+    RenameRelation,
+    SchemaChange,
+    relation_in,
+)
+from viewkeeper.evolution.knowledge import Knowledge
+from viewkeeper.evolution.mapping import EvolutionMapping
+from viewkeeper.evolution.preferences import Preferences
+from viewkeeper.evolution.quality import Quality
+from viewkeeper.evolution.replacing import Candidate, candidates, places_of, require_possible
+from viewkeeper.evolution.rewriting import Edit, EvolvingView, Refused, rewritten
+from viewkeeper.views.catalog import Catalog
+from viewkeeper.views.definition import Occurrence, Term, ViewDefinition
+
+
+@dataclass(frozen=True)
+class Untouched:
+    definition: ViewDefinition
+
+
+@dataclass(frozen=True)
+class Offered:
+    """The view goes on as it is; its user may want the new attribute."""
+
+    definition: ViewDefinition
+    field: Field
+
+
+@dataclass(frozen=True)
+class Renamed:
+    definition: ViewDefinition
+    mapping: EvolutionMapping
+
+
+@dataclass(frozen=True)
+class Synchronized:
+    """``others``: the candidates that were not chosen, each with the reason."""
+
+    definition: ViewDefinition
+    mapping: EvolutionMapping
+    reason: str
+    quality: Quality
+    others: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Retired:
+    reason: str
+    others: tuple[str, ...] = ()
+
+
+Synchronization = Untouched | Offered | Renamed | Synchronized | Retired
+
+
+def synchronized(
+    view: EvolvingView, change: SchemaChange, knowledge: Knowledge, catalog: Catalog
+) -> Synchronization:
+    """What the view becomes; ``catalog`` is that after the change, ``knowledge`` that before it."""
+    definition = refreshed(view.definition, catalog)
+    match change:
+        case AddAttribute(relation, field):
+            reads = bool(places_of(view.definition, relation))
+            return Offered(definition, field) if reads else Untouched(definition)
+        case AddRelation():
+            return Untouched(definition)
+        case RenameAttribute() | RenameRelation():
+            return _renamed(view, change, catalog)
+        case DropAttribute(relation, attribute) | ChangeType(relation, attribute):
+            if not places_of(view.definition, relation, attribute):
+                return Untouched(definition)
+        case DropRelation(relation):
+            if not places_of(view.definition, relation):
+                return Untouched(definition)
+    if isinstance(change, ChangeType) and change.before == change.after:
+        return Untouched(definition)
+    if isinstance(change, ChangeType) and change.is_widening:
+        return _widened(view, change, catalog)
+    return _chosen(view, change, knowledge, catalog)
+
+
+def _renamed(view: EvolvingView, change: Rename, catalog: Catalog) -> Synchronization:
+    edits: dict[int, Edit] = {}
+    for index, alias in places_of(view.definition, change.relation):
+        occurrence = view.definition.all_terms[index].occurrence(alias)
+        edit = edits.setdefault(index, Edit(is_rename=True))
+        edit.occurrences[alias] = _occurrence_renamed(occurrence, change)
+        if isinstance(change, RenameAttribute):
+            old, new = occurrence.qualified(change.before), occurrence.qualified(change.after)
+            edit.columns[old] = Column(new)
+    definition, mapping = rewritten(view, edits)
+    definition = refreshed(definition, catalog)
+    if not mapping.relations and not mapping.attributes:
+        return Untouched(definition)
+    return Renamed(definition, mapping)
+
+
+def _occurrence_renamed(occurrence: Occurrence, change: Rename) -> Occurrence:
+    match change:
+        case RenameRelation():
+            return replace(occurrence, name=change.renamed)
+        case RenameAttribute(_, old, new):
+            names = (new if c == old else c for c in occurrence.schema.names)
+            key = tuple(new if c == old else c for c in occurrence.key)
+            return replace(occurrence, schema=occurrence.schema.renamed(names), key=key)
+
+
+def _widened(view: EvolvingView, change: ChangeType, catalog: Catalog) -> Synchronization:
+    """The same view over wider values; only what is computed from them must be looked at again."""
+    definition = refreshed(view.definition, catalog)
+    computed = set()
+    for index, alias in places_of(view.definition, change.relation, change.attribute):
+        term = view.definition.all_terms[index]
+        column = Column(term.occurrence(alias).qualified(change.attribute))
+        plain = all(
+            o.expression == column or column.name not in columns_of(o.expression)
+            for o in term.outputs
+        )
+        if term.grouping is not None or not plain:
+            computed.add(alias)
+    mapping = EvolutionMapping(touched=frozenset(computed))
+    reason = f"{change}: every value fits the wider type"
+    return Synchronized(definition, mapping, reason, _quality(view, definition, mapping))
+
+
+# -- the choice -----------------------------------------------------------------------------------
+
+
+def _chosen(
+    view: EvolvingView,
+    change: DropAttribute | DropRelation | ChangeType,
+    knowledge: Knowledge,
+    catalog: Catalog,
+) -> Synchronization:
+    """The best of the candidates that satisfy the view; the first among equals."""
+    found: list[tuple[Candidate, Synchronized]] = []
+    refused: list[str] = []
+    for candidate in candidates(view, change, knowledge, catalog):
+        try:
+            found.append((candidate, _carried_out(view, change, candidate, catalog)))
+        except Refused as refusal:
+            refused.append(f"{candidate.text}: {refusal}")
+    if not found:
+        detail = "; ".join(refused)
+        return Retired(f"{change}, and nothing can stand for it: {detail}", tuple(refused))
+    best, chosen = min(found, key=lambda pair: pair[1].quality.rank)
+    worse = [f"{c.text}: {s.quality}" for c, s in found if c is not best]
+    return replace(chosen, others=(*worse, *refused))
+
+
+def _carried_out(
+    view: EvolvingView, change: SchemaChange, candidate: Candidate, catalog: Catalog
+) -> Synchronized:
+    require_possible(candidate)
+    definition, mapping = rewritten(view, candidate.edits)
+    mapping = replace(
+        mapping,
+        extent=mapping.extent.then(candidate.extent),
+        trusted=candidate.trusted and mapping.extent.then(candidate.extent) is mapping.extent,
+    )
+    wanted = view.preferences.extent
+    if not wanted.accepts(mapping.extent):
+        raise Refused(f"the extent would be {mapping.extent.value}, and must be {wanted.value}")
+    definition = refreshed(definition, catalog)
+    quality = _quality(view, definition, mapping)
+    return Synchronized(definition, mapping, f"{change}: {candidate.text} ({quality})", quality)
+
+
+def _quality(view: EvolvingView, definition: ViewDefinition, mapping: EvolutionMapping) -> Quality:
+    return Quality(
+        len(definition.schema),
+        len(view.definition.schema),
+        mapping.extent,
+        sum(len(term.occurrences) for term in definition.all_terms),
+        len(definition.sources),
+    )
+
+
+# -- what follows from it -------------------------------------------------------------------------
+
+
+def refreshed(definition: ViewDefinition, catalog: Catalog) -> ViewDefinition:
+    """The view over its relations as the catalog has them: columns, types and keys."""
+
+    def occurrence(old: Occurrence) -> Occurrence:
+        known = relation_in(catalog, old.name)
+        return old if known is None else replace(old, schema=known.schema, key=known.key)
+
+    def terms(old: tuple[Term, ...]) -> tuple[Term, ...]:
+        return _alike(
+            tuple(replace(t, occurrences=tuple(map(occurrence, t.occurrences))) for t in old)
+        )
+
+    steps = tuple(replace(step, terms=terms(step.terms)) for step in definition.steps)
+    return replace(definition, steps=steps, terms=terms(definition.terms))
+
+
+def _alike(terms: tuple[Term, ...]) -> tuple[Term, ...]:
+    """The terms of a UNION ALL with types common to all: one of them may have been widened."""
+    columns = zip(*(term.schema.fields for term in terms), strict=True)
+    types = [reduce(common_type, (field.type for field in column)) for column in columns]
+    return tuple(_conformed(term, types) for term in terms)
+
+
+def _conformed(term: Term, types: list[Type]) -> Term:
+    outputs = tuple(
+        o if field.type == wanted else Output(o.name, Cast(o.expression, wanted))
+        for o, field, wanted in zip(term.outputs, term.schema, types, strict=True)
+    )
+    return replace(term, outputs=outputs)
+
+
+def preferences_after(preferences: Preferences, mapping: EvolutionMapping) -> Preferences:
+    """The same wishes where columns have moved."""
+    moved = {
+        f"{m.before.alias}.{m.before.name}": f"{m.after.alias}.{m.after.name}"
+        for m in mapping.attributes
+        if m.after is not None
+    }
+    return preferences.renamed(moved)
