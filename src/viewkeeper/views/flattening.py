@@ -47,6 +47,10 @@ class Joined:
     def where(self, predicates: tuple[Expression, ...]) -> Joined:
         return Joined(self.occurrences, self.predicates + predicates, self.scope)
 
+    def valuing(self, values: tuple[Visible, ...]) -> Joined:
+        """The part with further values of subqueries in its scope."""
+        return replace(self, scope=replace(self.scope, values=self.scope.values + values))
+
     def naming(self, outputs: tuple[str, ...]) -> Joined:
         """The part as seen by a SELECT that gives its outputs these names."""
         return replace(self, scope=replace(self.scope, outputs=outputs))

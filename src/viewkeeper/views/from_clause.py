@@ -23,7 +23,9 @@ from viewkeeper.views.flattening import (
     embedded,
     renamed_columns,
 )
-from viewkeeper.views.names import Name
+from viewkeeper.views.gathering import Mentioned
+from viewkeeper.views.names import Name, free_name
+from viewkeeper.views.outer_joins import SideJoiner, Sides
 from viewkeeper.views.refusals import refused_generator, refused_join, require_only
 from viewkeeper.views.scope import Item, Scope, Visible
 from viewkeeper.views.sqltext import SqlText, name_of
@@ -69,10 +71,12 @@ class FromReader:
     # Folded aliases: those the text gives, and those made up for occurrences of subqueries.
     _given: set[str] = field(default_factory=set)
     _made: set[str] = field(default_factory=set)
+    _sides: SideJoiner = field(init=False)
 
     def read(self, select: exp.Select) -> Alternatives:
         """All alternatives of what FROM joins; raises UsageError."""
         first, joins = select.args["from_"].this, select.args.get("joins") or []
+        self._sides = SideJoiner(self.steps, Mentioned.by(select), self._fresh)
         self._note_aliases([first, *(join.this for join in joins)])
         return self._joins(self._part(first), joins)
 
@@ -102,9 +106,35 @@ class FromReader:
             require_only(self.text, join, _JOIN_PARTS, "a join")
             if (refusal := refused_join(self.text, join)) is not None:
                 raise refusal
-            pairs = combined(self.text, found, self._part(join.this))
-            found = tuple(self._join(left, right, join) for left, right in pairs)
+            side, kind = str(join.args.get("side") or ""), str(join.args.get("kind") or "")
+            right = self._part(join.this)
+            if kind in ("SEMI", "ANTI"):
+                sides = self._both(found, right, join, preserved=("LEFT",))
+                found = (self._sides.kept(sides, with_partner=kind == "SEMI"),)
+            elif side or kind == "OUTER":
+                side = side or "FULL"
+                preserved = ("LEFT", "RIGHT") if side == "FULL" else (side,)
+                found = self._sides.outer(self._both(found, right, join, preserved), side)
+            else:
+                pairs = combined(self.text, found, right)
+                found = tuple(self._join(left, right, join) for left, right in pairs)
         return found
+
+    def _both(
+        self, left: Alternatives, right: Alternatives, join: exp.Join, preserved: tuple[str, ...]
+    ) -> Sides:
+        """Both sides of a join that looks at partners; raises UsageError past the limits."""
+        one_left = self._sides.one(left, is_preserved="LEFT" in preserved)
+        one_right = self._sides.one(right, is_preserved="RIGHT" in preserved)
+        (pair,) = combined(self.text, (one_left,), (one_right,))
+        using = tuple(column.name for column in join.args.get("using") or ())
+        return Sides(*pair, self._join(*pair, join), using)
+
+    def _fresh(self, wanted: str) -> str:
+        """An alias that nothing in this FROM has."""
+        alias = free_name(wanted, self._given | self._made)
+        self._made.add(alias.casefold())
+        return alias
 
     def _join(self, left: Joined, right: Joined, join: exp.Join) -> Joined:
         if using := join.args.get("using"):

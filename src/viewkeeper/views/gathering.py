@@ -7,6 +7,7 @@ never writes are left behind.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -21,21 +22,29 @@ from viewkeeper.views.steps import Steps, occurrence_of
 
 @dataclass(frozen=True)
 class Mentioned:
-    """The column names that a SELECT writes anywhere; None where it writes ``*``."""
+    """The columns that a SELECT writes anywhere, as (qualifier, name); None where it writes ``*``."""
 
-    names: frozenset[str] | None = None
+    names: frozenset[tuple[str, str]] | None = None
 
     @classmethod
     def by(cls, select: exp.Expr) -> Mentioned:
         if any(_is_all_columns(star) for star in select.find_all(exp.Star)):
             return cls(None)
-        names = {column.name.casefold() for column in select.find_all(exp.Column)}
+        names = {(c.table.casefold(), c.name.casefold()) for c in select.find_all(exp.Column)}
         for join in select.find_all(exp.Join):
-            names |= {column.name.casefold() for column in join.args.get("using") or ()}
+            names |= {("", column.name.casefold()) for column in join.args.get("using") or ()}
         return cls(frozenset(names))
 
-    def __contains__(self, name: str) -> bool:
-        return self.names is None or name.casefold() in self.names
+    def of(self, path: tuple[str, ...], name: str, known: frozenset[str]) -> bool:
+        """Whether the column ``name`` may be meant, of the table of this path, or (no path) of any.
+
+        A qualifier that is none of the ``known`` may be an alias of all that is joined here.
+        """
+        if self.names is None:
+            return True
+        here = {""} | {part.casefold() for part in path[-1:]}
+        folded = name.casefold()
+        return any(n == folded and (q in here or q not in known) for q, n in self.names)
 
 
 def _is_all_columns(star: exp.Expr) -> bool:
@@ -74,16 +83,17 @@ class Layout:
 def layout(alternatives: Alternatives, mentioned: Mentioned) -> Layout:
     """The columns of the alternatives, all of the same shape, that may still be needed."""
     scopes = [joined.scope for joined in alternatives]
-    columns = _Columns(mentioned)
+    known = frozenset(item.path[-1].casefold() for item in scopes[0].items if item.path)
+    columns = _Columns(mentioned, known)
     items = tuple(
-        Item(alike[0].path, columns.placed([item.columns for item in alike]))
+        Item(alike[0].path, columns.placed([item.columns for item in alike], alike[0].path))
         for alike in zip(*(scope.items for scope in scopes), strict=True)
     )
     visible = columns.placed([scope.visible for scope in scopes])
     values = columns.placed([scope.values for scope in scopes], all_of_them=True)
     if not columns.names:
         # Rows must be counted even if no column of them is read.
-        visible = columns.placed([scope.visible[:1] for scope in scopes], all_of_them=True)
+        columns.placed([scope.visible[:1] for scope in scopes], all_of_them=True)
     scope = replace(scopes[0], items=items, visible=visible, values=values)
     return Layout(scope, tuple((name, values) for values, name in columns.names.items()))
 
@@ -93,15 +103,20 @@ class _Columns:
     """Gives every expression, seen in all alternatives, one name."""
 
     mentioned: Mentioned
+    known: frozenset[str]
     names: dict[tuple[Expression, ...], str] = field(default_factory=dict)
 
     def placed(
-        self, alternatives: list[tuple[Visible, ...]], *, all_of_them: bool = False
+        self,
+        alternatives: list[tuple[Visible, ...]],
+        path: tuple[str, ...] = (),
+        *,
+        all_of_them: bool = False,
     ) -> tuple[Visible, ...]:
         kept: list[Visible] = []
         for alike in zip(*alternatives, strict=True):
             name = alike[0].name
-            if all_of_them or name in self.mentioned:
+            if all_of_them or self.mentioned.of(path, name, self.known):
                 values = tuple(visible.expression for visible in alike)
                 if values not in self.names:
                     taken = {known.casefold() for known in self.names.values()}
@@ -111,9 +126,13 @@ class _Columns:
 
 
 def gathered(
-    steps: Steps, alternatives: Alternatives, mentioned: Mentioned, wanted: str, alias: str
+    steps: Steps,
+    alternatives: Alternatives,
+    mentioned: Mentioned,
+    wanted: str,
+    alias: Callable[[], str],
 ) -> Joined:
-    """The alternatives as a step named much as ``wanted``, joined under ``alias``."""
+    """The alternatives as one occurrence: as they are, or as a step named much as ``wanted``."""
     if len(alternatives) == 1 and len(alternatives[0].occurrences) == 1:
         return alternatives[0]
     shape = layout(alternatives, mentioned)
@@ -121,7 +140,7 @@ def gathered(
         Term(joined.occurrences, distinct_predicates(joined), shape.outputs(index))
         for index, joined in enumerate(alternatives)
     )
-    return stepped(steps.add(wanted, terms), shape, alias)
+    return stepped(steps.add(wanted, terms), shape, alias())
 
 
 def stepped(step: Step, shape: Layout, alias: str) -> Joined:

@@ -169,7 +169,7 @@ class QueryReader:
         return set_operations.alike(terms)
 
     def _gathered(self, node: exp.Select, found: Alternatives) -> Joined:
-        return gathered(self._steps, found, Mentioned.by(node), "rows", "rows")
+        return gathered(self._steps, found, Mentioned.by(node), "rows", lambda: "rows")
 
     def _term(self, node: exp.Select, joined: Joined, named: bool) -> Term:
         aggregation = Aggregation(self._text, joined)

@@ -67,11 +67,6 @@ _WORDS = {
     "limit": ("LIMIT", "FETCH"),
 }
 
-_OUTER_HINT = (
-    "write an inner JOIN; if rows without a partner matter, add a UNION ALL branch or keep the "
-    "two sides as two views"
-)
-
 
 def require_only(text: SqlText, node: exp.Expr, allowed: tuple[str, ...], what: str) -> None:
     """Refuse every part of the node that is not ``allowed``: nothing is ever silently dropped."""
@@ -115,17 +110,15 @@ def refused_join(text: SqlText, join: exp.Join) -> UsageError | None:
             detail="a new column in a source would silently change what is joined",
             hint="name the columns: JOIN … USING (…)",
         )
-    if kind in ("SEMI", "ANTI"):
-        hint = "use an inner JOIN with SELECT DISTINCT" if kind == "SEMI" else _OUTER_HINT
-        place = text.keyword(join.this, side or kind)
-        return text.error("unsupported-join", f"{kind} JOIN is not supported", place, hint=hint)
-    if side or kind == "OUTER":
-        name = f"{side or 'FULL'} OUTER JOIN"
+    if kind in ("SEMI", "ANTI") and side not in ("", "LEFT"):
         place = text.keyword(join.this, side or kind)
         return text.error(
-            "unsupported-outer-join", f"{name} is not supported", place, hint=_OUTER_HINT
+            "unsupported-join",
+            f"{kind} JOIN is not supported",
+            place,
+            hint=f"write LEFT {kind} JOIN",
         )
-    if method or kind not in ("", "INNER", "CROSS"):
+    if method or kind not in ("", "INNER", "CROSS", "OUTER", "SEMI", "ANTI"):
         name = " ".join(word for word in (method, side, kind) if word)
         return text.error(
             "unsupported-join", f"{name} JOIN is not supported", join.this, hint="use JOIN … ON"

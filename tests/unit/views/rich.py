@@ -74,10 +74,50 @@ SELECT x FROM (SELECT DISTINCT x, s FROM a.r) z
 SELECT DISTINCT n FROM (SELECT x, count(*) AS n FROM a.r GROUP BY x) z ORDER BY n
 """
 
+OUTER_JOINS = """
+SELECT r.k, t.k AS other FROM a.r r LEFT JOIN b.t t ON r.x = t.x
+SELECT r.k, r.s, t.k AS other, t.s AS their FROM a.r r LEFT JOIN b.t t ON r.x = t.x AND t.y > 1 AND r.y < 3
+SELECT r.x, t.x AS other FROM a.r r LEFT JOIN b.t t ON r.x < t.x AND r.y = t.y
+SELECT r.k, t.k AS other FROM a.r r RIGHT JOIN b.t t ON r.x = t.x
+SELECT r.k, r.x, t.k AS other FROM a.r r FULL OUTER JOIN b.t t ON r.x = t.x AND r.s = t.s
+SELECT r.k, t.k AS other FROM a.r r FULL JOIN b.t t ON r.x > t.x + 1
+SELECT r.k FROM a.r r LEFT JOIN b.t t ON r.x = t.x WHERE t.k IS NULL
+SELECT r.k, t.k AS other, w.k AS third FROM a.r r LEFT JOIN b.t t ON r.x = t.x LEFT JOIN c.w w ON t.y = w.x
+SELECT r.k, t.k AS other, w.k AS third FROM a.r r LEFT JOIN b.t t ON r.x = t.x JOIN c.w w ON coalesce(t.y, r.y) = w.x
+SELECT r.k, t.k AS other, w.k AS third FROM a.r r JOIN b.t t ON r.x = t.x LEFT JOIN c.w w ON t.y = w.x
+SELECT r.k, t.k AS other, w.k AS third FROM a.r r LEFT JOIN (b.t t JOIN c.w w ON t.y = w.x) ON r.x = t.x
+SELECT r.k, t.k AS other, w.k AS third FROM a.r r FULL JOIN (b.t t JOIN c.w w ON t.y = w.x) ON r.x = t.x
+SELECT r.k, t.k AS other, w.k AS third FROM a.r r FULL JOIN b.t t ON r.x = t.x FULL JOIN c.w w ON w.x = r.y
+SELECT r.k, t.k AS other, w.k AS third FROM a.r r RIGHT JOIN b.t t ON r.x = t.x RIGHT JOIN c.w w ON w.x = t.y
+SELECT r.k, t.k AS other, u.k AS mine FROM a.r r LEFT JOIN b.t t ON r.x = t.x, a.u u WHERE u.x = r.y
+SELECT x, r.y, t.y AS their FROM a.r r LEFT JOIN b.t t USING (x)
+SELECT x, r.y, t.y AS their FROM a.r r RIGHT JOIN b.t t USING (x)
+SELECT x, r.x AS mine, t.x AS their FROM a.r r FULL JOIN b.t t USING (x)
+SELECT x, r.k, t.k AS o, w.k AS p FROM a.r r FULL JOIN b.t t USING (x) FULL JOIN c.w w USING (x)
+SELECT x, s, r.y FROM a.r r FULL JOIN a.u u USING (x, s) WHERE x > 0
+SELECT * FROM a.u LEFT JOIN (SELECT k AS kk, p FROM b.t) z ON u.x = z.kk
+SELECT w.s, count(*) AS n, count(t.k) AS partners, sum(t.y) AS total FROM c.w w LEFT JOIN b.t t ON w.x = t.x GROUP BY w.s
+SELECT count(*) AS n FROM a.r r FULL JOIN b.t t ON r.x = t.x
+SELECT DISTINCT r.x, t.s FROM a.r r LEFT JOIN b.t t ON r.x = t.x
+SELECT r.k, g.n FROM a.r r LEFT JOIN (SELECT x, count(*) AS n FROM b.t GROUP BY x) g ON r.x = g.x
+SELECT r.k, coalesce(g.n, 0) AS n FROM a.r r LEFT JOIN (SELECT x, count(*) AS n FROM b.t GROUP BY x) g ON r.x = g.x WHERE coalesce(g.n, 0) < 2
+SELECT n, count(*) AS m FROM (SELECT w.k, count(t.k) AS n FROM c.w w LEFT JOIN b.t t ON w.x = t.x AND t.s <> 'a' GROUP BY w.k) z GROUP BY n
+SELECT z.k, t.k AS other FROM (SELECT k, x FROM a.r UNION ALL SELECT k, x FROM a.u) z LEFT JOIN b.t t ON z.x = t.x
+SELECT r.k, z.k AS other FROM a.r r LEFT JOIN (SELECT k, x FROM b.t UNION ALL SELECT k, x FROM a.u) z ON z.x = r.x
+SELECT z.k, z.o, w.k AS third FROM (SELECT r.k, r.y, t.k AS o FROM a.r r LEFT JOIN b.t t ON r.x = t.x) z JOIN c.w w ON z.y = w.x
+SELECT one.k, two.k AS other FROM a.r one LEFT JOIN a.r two ON one.x = two.y
+SELECT r.k, t.k AS other FROM a.r r LEFT JOIN b.t t ON TRUE
+SELECT r.k, t.k AS other FROM a.r r LEFT JOIN b.t t ON r.x = 1
+SELECT r.k FROM a.r r LEFT JOIN b.t t ON r.x = t.x UNION ALL SELECT k FROM c.w
+SELECT r.k, r.s FROM a.r r SEMI JOIN b.t t ON r.x = t.x AND r.y < t.y
+SELECT r.k, r.s FROM a.r r ANTI JOIN b.t t ON r.x = t.x
+SELECT w.k, r.s FROM c.w w JOIN a.r r ON w.x = r.x ANTI JOIN b.t t ON w.k = t.k AND t.s = r.s
+"""
+
 
 def texts(block: str) -> list[str]:
     """One view per line."""
     return [line for line in block.strip().splitlines() if line]
 
 
-TEXTS = texts(SUBQUERIES)
+TEXTS = texts(SUBQUERIES) + texts(OUTER_JOINS)
