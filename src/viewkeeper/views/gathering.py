@@ -7,7 +7,7 @@ never writes are left behind.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -22,9 +22,13 @@ from viewkeeper.views.steps import Steps, occurrence_of
 
 @dataclass(frozen=True)
 class Mentioned:
-    """The columns that a SELECT writes anywhere, as (qualifier, name); None where it writes ``*``."""
+    """The columns that a SELECT writes anywhere, as (qualifier, name); None where it writes ``*``.
+
+    ``tables`` are the qualifiers that each mean one item of FROM; any other may be an alias of several.
+    """
 
     names: frozenset[tuple[str, str]] | None = None
+    tables: frozenset[str] = frozenset()
 
     @classmethod
     def by(cls, select: exp.Expr) -> Mentioned:
@@ -33,18 +37,25 @@ class Mentioned:
         names = {(c.table.casefold(), c.name.casefold()) for c in select.find_all(exp.Column)}
         for join in select.find_all(exp.Join):
             names |= {("", column.name.casefold()) for column in join.args.get("using") or ()}
-        return cls(frozenset(names))
+        items = [select.args["from_"].this, *(j.this for j in select.args.get("joins") or ())]
+        return cls(frozenset(names), frozenset(map(str.casefold, _tables(items))))
 
-    def of(self, path: tuple[str, ...], name: str, known: frozenset[str]) -> bool:
-        """Whether the column ``name`` may be meant, of the table of this path, or (no path) of any.
-
-        A qualifier that is none of the ``known`` may be an alias of all that is joined here.
-        """
+    def of(self, path: tuple[str, ...], name: str) -> bool:
+        """Whether the column ``name`` may be meant, of the table of this path, or (no path) of any."""
         if self.names is None:
             return True
         here = {""} | {part.casefold() for part in path[-1:]}
         folded = name.casefold()
-        return any(n == folded and (q in here or q not in known) for q, n in self.names)
+        return any(n == folded and (q in here or q not in self.tables) for q, n in self.names)
+
+
+def _tables(items: list[exp.Expr]) -> Iterator[str]:
+    for item in items:
+        if isinstance(item, exp.Subquery) and isinstance(item.this, exp.Table):
+            yield from _tables([item.this])
+        else:
+            yield item.alias_or_name
+        yield from _tables([join.this for join in item.args.get("joins") or ()])
 
 
 def _is_all_columns(star: exp.Expr) -> bool:
@@ -83,8 +94,7 @@ class Layout:
 def layout(alternatives: Alternatives, mentioned: Mentioned) -> Layout:
     """The columns of the alternatives, all of the same shape, that may still be needed."""
     scopes = [joined.scope for joined in alternatives]
-    known = frozenset(item.path[-1].casefold() for item in scopes[0].items if item.path)
-    columns = _Columns(mentioned, known)
+    columns = _Columns(mentioned)
     items = tuple(
         Item(alike[0].path, columns.placed([item.columns for item in alike], alike[0].path))
         for alike in zip(*(scope.items for scope in scopes), strict=True)
@@ -103,7 +113,6 @@ class _Columns:
     """Gives every expression, seen in all alternatives, one name."""
 
     mentioned: Mentioned
-    known: frozenset[str]
     names: dict[tuple[Expression, ...], str] = field(default_factory=dict)
 
     def placed(
@@ -116,7 +125,7 @@ class _Columns:
         kept: list[Visible] = []
         for alike in zip(*alternatives, strict=True):
             name = alike[0].name
-            if all_of_them or self.mentioned.of(path, name, self.known):
+            if all_of_them or self.mentioned.of(path, name):
                 values = tuple(visible.expression for visible in alike)
                 if values not in self.names:
                     taken = {known.casefold() for known in self.names.values()}

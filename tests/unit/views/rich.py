@@ -108,6 +108,8 @@ SELECT z.k, z.o, w.k AS third FROM (SELECT r.k, r.y, t.k AS o FROM a.r r LEFT JO
 SELECT one.k, two.k AS other FROM a.r one LEFT JOIN a.r two ON one.x = two.y
 SELECT r.k, t.k AS other FROM a.r r LEFT JOIN b.t t ON TRUE
 SELECT r.k, t.k AS other FROM a.r r LEFT JOIN b.t t ON r.x = 1
+SELECT z.k FROM (a.r r JOIN (SELECT x AS xx, s AS ss FROM b.t) t ON r.x = t.xx) AS z LEFT JOIN c.w w ON w.s = z.ss
+SELECT z.ss, z.y, w.k FROM (a.r r LEFT JOIN (SELECT x AS xx, s AS ss FROM b.t) t ON r.x = t.xx) AS z LEFT JOIN c.w w ON w.s = z.ss
 SELECT r.k FROM a.r r LEFT JOIN b.t t ON r.x = t.x UNION ALL SELECT k FROM c.w
 SELECT r.k, r.s FROM a.r r SEMI JOIN b.t t ON r.x = t.x AND r.y < t.y
 SELECT r.k, r.s FROM a.r r ANTI JOIN b.t t ON r.x = t.x
