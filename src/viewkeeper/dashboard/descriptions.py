@@ -1,0 +1,125 @@
+"""What each view is and asks, as ``explain`` tells it, also while a source is away.
+
+Explaining needs the sources, to resolve names and types. What was found is kept in a file beside the
+project, with the text that it belongs to: a page can be drawn at once, and with a source down.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+
+from viewkeeper.cli.explain import explained
+from viewkeeper.dashboard.json_files import read_json, write_json
+from viewkeeper.errors import UsageError, ViewkeeperError
+from viewkeeper.project import ProjectConfig
+from viewkeeper.runtime.keeper import Keeper
+from viewkeeper.runtime.views_folder import parsed_views, view_texts
+
+FILE = ".viewkeeper/descriptions.json"
+RETRY_SECONDS = 10.0
+
+
+class Descriptions:
+    """Descriptions by view, brought up to date in the background. Thread-safe."""
+
+    def __init__(self, config: ProjectConfig) -> None:
+        self._config = config
+        self._path = config.folder / FILE
+        self._lock = threading.Lock()
+        self._kept: dict[str, dict[str, Any]] = read_json(self._path)
+        self._errors: dict[str, dict[str, object]] = {}
+        # Texts that were explained since we started; others are as an earlier run left them.
+        self._explained: dict[str, str] = {}
+        self._busy = False
+        self._tried_at = -RETRY_SECONDS
+
+    def texts(self) -> dict[str, str]:
+        """The views' texts as they are in the folder now; empty where there are none."""
+        try:
+            return view_texts(self._config.views_folder)
+        except UsageError:
+            return {}
+
+    def of(self, view: str, text: str) -> dict[str, Any] | None:
+        """The description of this very text; None while it is not known."""
+        with self._lock:
+            kept = self._kept.get(view)
+        return kept["document"] if kept is not None and kept["text"] == text else None
+
+    def error(self, view: str) -> dict[str, object] | None:
+        """Why the view could not be explained the last time."""
+        with self._lock:
+            return self._errors.get(view)
+
+    def sources_of(self, view: str, text: str) -> dict[str, list[str]]:
+        """The relations that a view reads, by source: as understood, or as its text names them."""
+        known = self.of(view, text)
+        names = known["relations"] if known is not None else _named(text)
+        found: dict[str, list[str]] = {}
+        for name in names:
+            source, _, relation = name.partition(".")
+            if source in self._config.sources:
+                found.setdefault(source, []).append(relation)
+        return found
+
+    def want(self) -> None:
+        """Explain in the background what is not explained yet, if it was not tried just now."""
+        texts = self.texts()
+        with self._lock:
+            soon = time.monotonic() - self._tried_at < RETRY_SECONDS
+            if self._busy or soon or texts == self._explained:
+                return
+            self._busy, self._tried_at = True, time.monotonic()
+        threading.Thread(target=self._explain, args=(texts,), daemon=True).start()
+
+    def _explain(self, texts: Mapping[str, str]) -> None:
+        try:
+            with Keeper.open(self._config.folder) as keeper:
+                catalog = keeper.catalog
+                kinds = {name: keeper.source(name).kind for name in keeper.config.sources}
+            for view, text in texts.items():
+                self._explain_one(view, text, catalog, kinds)
+            self._save()
+        except ViewkeeperError as error:
+            with self._lock:
+                self._errors |= {view: error.as_dict() for view in texts}
+        finally:
+            with self._lock:
+                self._busy = False
+
+    def _explain_one(self, view: str, text: str, catalog: Any, kinds: dict[str, str]) -> None:
+        try:
+            document = explained(parsed_views({view: text}, catalog)[view].definition, kinds)
+        except ViewkeeperError as error:
+            with self._lock:
+                self._errors[view] = error.as_dict()
+                self._explained[view] = text
+            return
+        with self._lock:
+            self._errors.pop(view, None)
+            self._kept[view] = {"text": text, "document": document}
+            self._explained[view] = text
+
+    def _save(self) -> None:
+        with self._lock:
+            kept = dict(self._kept)
+        write_json(self._path, kept)
+
+
+def _named(text: str) -> list[str]:
+    try:
+        parsed = sqlglot.parse_one(text, dialect="spark")
+    except sqlglot.ParseError:
+        return []
+    tables = (table.sql(dialect="spark") for table in _bare_tables(parsed))
+    return list(dict.fromkeys(tables))
+
+
+def _bare_tables(parsed: exp.Expr) -> list[exp.Table]:
+    return [exp.Table(this=t.this, db=t.args.get("db")) for t in parsed.find_all(exp.Table) if t.db]

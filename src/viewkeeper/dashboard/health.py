@@ -1,0 +1,88 @@
+"""Is all well? The worst of what the run, the freshness and the last audit say. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+# From best to worst; ``idle`` is neither: nobody keeps the views, and nobody asked for it.
+RANKS = ("good", "idle", "warning", "bad")
+
+# Without a target of its own, a view or an edge that is so far behind is shown as late, or as bad.
+LATE_SECONDS, BAD_SECONDS = 5.0, 30.0
+
+_UNITS = {"ms": 0.001, "s": 1, "sec": 1, "second": 1, "min": 60, "m": 60, "minute": 60, "h": 3600}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)")
+
+
+@dataclass(frozen=True)
+class Health:
+    """A verdict and the reason for it, in a sentence."""
+
+    verdict: str
+    reason: str
+
+    def as_dict(self) -> dict[str, str]:
+        return {"verdict": self.verdict, "reason": self.reason}
+
+
+def seconds_of(text: str | None) -> float | None:
+    """``5 s``, ``500ms``, ``2 minutes`` as seconds; None for what is no duration."""
+    match = _DURATION.fullmatch((text or "").strip().lower())
+    if match is None:
+        return None
+    unit = _UNITS.get(match[2]) or _UNITS.get(match[2].removesuffix("s"))
+    return None if unit is None else float(match[1]) * unit
+
+
+def lag_verdict(seconds: float | None, target: float | None = None) -> str:
+    """How a lag is to be judged, against a target where there is one."""
+    if seconds is None:
+        return "idle"
+    late, bad = (LATE_SECONDS, BAD_SECONDS) if target is None else (target, 3 * target)
+    return "bad" if seconds > bad else "warning" if seconds > late else "good"
+
+
+def worst(found: Iterable[Health]) -> Health:
+    """The worst of some; of equals the first."""
+    return max(found, key=lambda health: RANKS.index(health.verdict))
+
+
+def of_run(run: Mapping[str, Any]) -> Health:
+    """What the run's own state means."""
+    match run["state"]:
+        case "running":
+            return Health("good", "a run keeps the views")
+        case "waiting":
+            reason = run.get("waiting", {}).get("message", "a source is away")
+            return Health("bad", f"the run waits: {reason}")
+        case "starting" | "loading":
+            return Health("warning", "the run is loading views")
+        case "stopped":
+            return Health("idle", "no run keeps the views now")
+        case _:
+            return Health("idle", "no run has been started yet")
+
+
+def of_freshness(seconds: float | None, target: float | None) -> Health:
+    """How fresh, against the target that the view declares."""
+    if seconds is None:
+        return Health("good", "nothing is known to be missing")
+    verdict = lag_verdict(seconds, target)
+    told = f"{seconds:.1f} s behind"
+    if target is not None:
+        told += f", and {target:g} s is the target"
+    return Health(verdict, told)
+
+
+def of_audit(audit: Mapping[str, Any] | None) -> Health:
+    """What the last audit found."""
+    match audit:
+        case {"verdict": "different", "txn": txn}:
+            return Health("bad", f"the audit at transaction {txn} found differences")
+        case {"verdict": "equal", "txn": txn}:
+            return Health("good", f"the audit at transaction {txn} found no difference")
+        case _:
+            return Health("good", "not audited from here yet")

@@ -1,0 +1,82 @@
+"""Serving the dashboard: in front until Ctrl-C, or in a thread beside a run."""
+
+from __future__ import annotations
+
+import socket
+import threading
+
+import uvicorn
+
+from viewkeeper.dashboard.access import Access
+from viewkeeper.dashboard.app import dashboard_app
+from viewkeeper.errors import UsageError
+from viewkeeper.project import ProjectConfig
+
+PORT = 8642
+# Live streams never end by themselves: they are cut after so long.
+GOODBYE_SECONDS = 1
+
+
+class DashboardServer:
+    """Listens from the start, so that ``url`` is good; serve it with `run`, or in a ``with``."""
+
+    def __init__(
+        self,
+        config: ProjectConfig,
+        host: str = "127.0.0.1",
+        port: int = PORT,
+        token: str | None = None,
+    ) -> None:
+        self._socket = _listening(host, port)
+        self.access = Access.listening_on(host, token)
+        self.host, self.port = host, int(self._socket.getsockname()[1])
+        settings = uvicorn.Config(
+            dashboard_app(config, self.access),
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=GOODBYE_SECONDS,
+        )
+        self._server = uvicorn.Server(settings)
+        self._thread: threading.Thread | None = None
+
+    @property
+    def url(self) -> str:
+        """Where a browser finds it; a token stands behind the #, which browsers keep to themselves."""
+        shown = "localhost" if self.host in ("0.0.0.0", "::") else self.host
+        name = f"[{shown}]" if ":" in shown else shown
+        mark = "" if self.access.token is None else f"#token={self.access.token}"
+        return f"http://{name}:{self.port}/{mark}"
+
+    def run(self) -> None:
+        """Serve until Ctrl-C."""
+        self._server.run(sockets=[self._socket])
+
+    def __enter__(self) -> DashboardServer:
+        self._thread = threading.Thread(target=self.run, name="dashboard", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.should_exit = True
+        if self._thread is not None:
+            self._thread.join(timeout=10)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(64)
+    except OSError as error:
+        raise UsageError(
+            "port-taken",
+            f"can't listen on {host}, port {port}",
+            detail=error.strerror or str(error),
+            hint="choose another one with --port, or --port 0 for any",
+        ) from None
+    return listener

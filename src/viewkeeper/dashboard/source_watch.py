@@ -1,0 +1,137 @@
+"""How the sources are, looked after in the background while somebody watches.
+
+One thread per source, so that one that hangs holds nobody up. Nothing is asked of a source that no
+page shows.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from viewkeeper.errors import SourceError, UsageError, ViewkeeperError
+from viewkeeper.project import ProjectConfig, SourceConfig
+from viewkeeper.sources.interface import Source
+from viewkeeper.sources.opening import open_source
+
+EVERY_SECONDS = 2.0
+# Somebody who has not asked for so long has gone.
+INTEREST_SECONDS = 30.0
+# A look that takes longer means that the source does not answer.
+SILENT_SECONDS = 6.0
+
+
+@dataclass(frozen=True)
+class Look:
+    """What was found, and when (on the monotonic clock)."""
+
+    state: str
+    figures: dict[str, Any]
+    at: float
+
+
+class SourceWatch:
+    """The last look at every source. Close it to end its threads."""
+
+    def __init__(self, config: ProjectConfig) -> None:
+        self._config = config
+        self._closed = threading.Event()
+        self._wanted = threading.Event()
+        self._wanted_until = 0.0
+        self._looks: dict[str, Look] = {}
+        self._well_at: dict[str, float] = {}
+        self._started: float | None = None
+        self._lock = threading.Lock()
+
+    def want(self) -> None:
+        """Somebody is looking: keep the figures fresh for a while."""
+        with self._lock:
+            self._wanted_until = time.monotonic() + INTEREST_SECONDS
+            first, self._started = self._started is None, self._started or time.monotonic()
+        self._wanted.set()
+        if first:
+            for source in self._config.sources.values():
+                threading.Thread(target=self._watch, args=(source,), daemon=True).start()
+
+    def close(self) -> None:
+        self._closed.set()
+        self._wanted.set()
+
+    def figures(self, name: str) -> dict[str, Any]:
+        """The fields of ``status --json`` for one source, without its position."""
+        now = time.monotonic()
+        look = self._looks.get(name)
+        begun = self._started if self._started is not None else now
+        since = now - (look.at if look is not None else begun)
+        if since > SILENT_SECONDS and now < self._wanted_until:
+            return _unreachable(_silent(name).as_dict()) | {"unseen_seconds": self._unseen(name)}
+        if look is None:
+            return {"state": "not looked at yet", "lag_seconds": None}
+        found = look.figures
+        return found | {"unseen_seconds": self._unseen(name)} if "error" in found else found
+
+    def states(self) -> tuple[tuple[str, str], ...]:
+        """Which source is in which state: changes when there is news."""
+        return tuple((name, self.figures(name)["state"]) for name in self._config.sources)
+
+    def _unseen(self, name: str) -> float:
+        begun = self._started if self._started is not None else time.monotonic()
+        return round(time.monotonic() - self._well_at.get(name, begun), 1)
+
+    def _watch(self, config: SourceConfig) -> None:
+        source: Source | None = None
+        while not self._closed.is_set():
+            try:
+                if source is None:
+                    source = open_source(config.name, config.url, feed_url=config.feed_url)
+                found = _healthy(source)
+                self._well_at[config.name] = time.monotonic()
+            except (SourceError, UsageError) as error:
+                found = _unreachable(error.as_dict())
+                _close(source)
+                source = None
+            self._looks[config.name] = Look(found["state"], found, time.monotonic())
+            self._closed.wait(EVERY_SECONDS)
+            if time.monotonic() > self._wanted_until:
+                self._wanted.clear()
+                # Asked for between the two lines: then it is set again, or the time has moved on.
+                if time.monotonic() > self._wanted_until:
+                    self._wanted.wait()
+        _close(source)
+
+
+def _healthy(source: Source) -> dict[str, Any]:
+    health = source.health()
+    return {
+        "state": health.state,
+        "kind": source.kind,
+        "lag_seconds": health.lag_seconds,
+        "lag_bytes": health.lag_bytes,
+        "retained_bytes": health.retained_bytes,
+        "detail": health.detail,
+    }
+
+
+def _unreachable(error: dict[str, object]) -> dict[str, Any]:
+    return {"state": "unreachable", "lag_seconds": None, "error": error}
+
+
+def _silent(name: str) -> SourceError:
+    return SourceError(
+        "source-silent",
+        f"source {name} does not answer",
+        source=name,
+        retryable=True,
+        hint="it is asked again; look at the server and at the way to it",
+    )
+
+
+def _close(source: Source | None) -> None:
+    """A new one is opened at the next look: a link that failed once is not trusted again."""
+    if source is not None:
+        try:
+            source.close()
+        except ViewkeeperError:
+            return
