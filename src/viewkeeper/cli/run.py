@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,6 +38,10 @@ def run(
         int | None,
         typer.Option("--metrics-port", help="Serve /metrics for Prometheus on this loopback port."),
     ] = None,
+    log: Annotated[
+        str | None,
+        typer.Option("--log", metavar="FILE", help="Log JSON lines there (rotating); - is stderr."),
+    ] = None,
     project: Project = Path("."),
     as_json: Json = False,
 ) -> None:
@@ -44,21 +49,23 @@ def run(
     from viewkeeper.cli.live import LiveTable
     from viewkeeper.runtime.keeper import Keeper
     from viewkeeper.runtime.metrics import Metrics, MetricsServer
+    from viewkeeper.runtime.run_log import RunLog, secrets_of
     from viewkeeper.runtime.run_state import RunState
 
     stop = threading.Event()
-    with Keeper.open(project, allow_setup=allow_setup) as keeper:
+    with Keeper.open(project, allow_setup=allow_setup) as keeper, contextlib.ExitStack() as stack:
+        listeners: list[Callable[[dict[str, Any]], None]] = []
+        if log is not None:
+            written = stack.enter_context(RunLog(log, secrets_of(keeper.config)))
+            listeners.append(written.on_event)
         if not as_json:
             write_line("Connecting to the sources …", stderr=True)
         views = dict(keeper.views)
         metrics = Metrics()
         state = RunState(keeper.config.folder, views)
         table = None if as_json else LiveTable(views)
-        listeners = [
-            state.on_event,
-            metrics.on_event,
-            write_json if table is None else table.on_event,
-        ]
+        listeners += [state.on_event, metrics.on_event]
+        listeners.append(write_json if table is None else table.on_event)
 
         def on_event(event: dict[str, Any]) -> None:
             for listener in listeners:
@@ -67,18 +74,17 @@ def run(
         # Spark takes Ctrl-C for itself when it starts, so we ask for it afterwards.
         keeper.spark  # noqa: B018
         _end_in_order(stop)
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(state)
-            if metrics_port is not None:
-                stack.enter_context(MetricsServer(metrics, metrics_port))
-            if table is not None:
-                stack.enter_context(table)
-            keeper.run(
-                until_caught_up=until_caught_up,
-                for_seconds=for_seconds,
-                on_event=on_event,
-                stop=stop,
-            )
+        stack.enter_context(state)
+        if metrics_port is not None:
+            stack.enter_context(MetricsServer(metrics, metrics_port))
+        if table is not None:
+            stack.enter_context(table)
+        keeper.run(
+            until_caught_up=until_caught_up,
+            for_seconds=for_seconds,
+            on_event=on_event,
+            stop=stop,
+        )
 
 
 def _end_in_order(stop: threading.Event) -> None:
