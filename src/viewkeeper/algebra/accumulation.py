@@ -140,6 +140,19 @@ class Accumulation:
                 found[f"values{index}"] = Schema((*keys, Field(VALUE, argument)))
         return {GROUPS: Schema((*keys, *kept)), **found}
 
+    @cached_property
+    def values_by_store(self) -> dict[str, int]:
+        """The stores of values, each with the place of its argument."""
+        return {f"values{i}": i for i, wanted in enumerate(self.wanted) if wanted.values}
+
+    def lookups(self, store: str) -> tuple[tuple[str, ...], ...]:
+        """The columns by which a store is looked up."""
+        if store == GROUPS:
+            return (self.key_columns,)
+        wanted = self.wanted[self.values_by_store[store]]
+        touched = ((*self.key_columns, VALUE),) if wanted.distinct else ()
+        return (*touched, self.key_columns) if wanted.extremes else touched
+
     def _argument_type(self, index: int) -> Type:
         return type_of(self.arguments[index], self.schema)
 

@@ -131,6 +131,9 @@ class Bag(Relation):
     def is_empty(self) -> bool:
         return not self._counts
 
+    def like(self, bag: Bag) -> Bag:
+        return bag
+
     def to_bag(self) -> Bag:
         return self
 

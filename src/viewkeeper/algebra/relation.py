@@ -98,5 +98,9 @@ class Relation(ABC):
         """⊥: whether every count is zero."""
 
     @abstractmethod
+    def like(self, bag: Bag) -> Self:
+        """The rows of ``bag``, which are in this process, as a relation of this body."""
+
+    @abstractmethod
     def to_bag(self) -> Bag:
         """The relation as a plain `Bag`, fetched to this process where it is elsewhere."""

@@ -80,7 +80,7 @@ class _Answer:
 
 
 @dataclass
-class _Route:
+class Route:
     """The way of one changed occurrence through the others, and the rows found on it."""
 
     start: Place
@@ -121,7 +121,7 @@ class BatchedSweep(ViewManager):
         self.queue: deque[Numbered] = deque()
         self.batch: tuple[Numbered, ...] = ()
         self._changed: set[RelationName] = set()
-        self._routes: list[_Route] = []
+        self._routes: list[Route] = []
         self._number = first_number - 1
         self._known_corrections: dict[tuple[Place, Reflected], tuple[Any | None, Any | None]] = {}
         self._numbers: dict[str, dict[int, int]] = {source: {} for source in self.sources}
@@ -138,7 +138,7 @@ class BatchedSweep(ViewManager):
         invariant(not self.batch and size <= len(self.queue), "a batch can't be closed now")
         return self._begin(size)
 
-    def answer_arrived(self, asked: list[_Route], answer: AnswerArrived) -> Iterable[Action]:
+    def answer_arrived(self, asked: list[Route], answer: AnswerArrived) -> Iterable[Action]:
         for route, rows in zip(asked, answer.answers, strict=True):
             self._take_in(route, rows, answer.reflects)
         if not self._open:
@@ -157,7 +157,7 @@ class BatchedSweep(ViewManager):
     def _start(self) -> None:
         self._routes = [route for index in range(len(self.terms)) for route in self._ways(index)]
 
-    def _ways(self, index: int) -> list[_Route]:
+    def _ways(self, index: int) -> list[Route]:
         """One route from every occurrence of the term that the batch changes."""
         return [
             self._route((index, occurrence.alias))
@@ -165,10 +165,10 @@ class BatchedSweep(ViewManager):
             if occurrence.name in self._changed
         ]
 
-    def _route(self, start: Place) -> _Route:
+    def _route(self, start: Place) -> Route:
         term, alias = start
         _, *order = self.assemblies[term].join_order(alias)
-        route = _Route(start, tuple(order))
+        route = Route(start, tuple(order))
         # A row that one transaction inserts and the next deletes must lead to its keys all the same:
         # signs are dropped before numbers are.
         changes = self._changes(start, self.batch).support()
@@ -176,22 +176,30 @@ class BatchedSweep(ViewManager):
         return route
 
     def _round(self) -> Iterator[Action]:
-        """One question to every source that some route visits next; or, with none, the result."""
-        by_source: dict[str, list[_Route]] = {}
+        """The questions that are due; or, with none, the result."""
+        questions = tuple(self._due())
+        yield from questions
+        if not questions:
+            yield self._install()
+            if self.eager:
+                yield from self._next()
+
+    def _due(self) -> Iterator[Action]:
+        """One question to every source that some route visits next."""
+        by_source: dict[str, list[Route]] = {}
         for route in self._routes:
             if not route.is_complete:
                 place = (route.start[0], route.next_alias)
                 by_source.setdefault(self.occurrence(place).source, []).append(route)
         for source, routes in by_source.items():
-            yield self.ask(source, tuple(self._part(route) for route in routes), routes)
-        if not by_source:
-            yield self._install()
-            if self.eager:
-                yield from self._next()
+            yield self._question(source, routes)
+
+    def _question(self, source: str, routes: list[Route]) -> Action:
+        return self.ask(source, tuple(self._part(route) for route in routes), routes)
 
     # -- keys out, rows back -----------------------------------------------------------------------
 
-    def _part(self, route: _Route) -> KeyedPart:
+    def _part(self, route: Route) -> KeyedPart:
         """The next question of a route: by the keys of one occurrence that it has rows of."""
         term, alias = route.start[0], route.next_alias
         assembly = self.assemblies[term]
@@ -208,7 +216,7 @@ class BatchedSweep(ViewManager):
         keys = route.rows[owner].select(outputs).where(present).support()
         return KeyedPart(term, alias, tuple(theirs for _, theirs in chosen), keys)
 
-    def _take_in(self, route: _Route, rows: Any, reflects: Reflected) -> None:
+    def _take_in(self, route: Route, rows: Any, reflects: Reflected) -> None:
         alias = route.next_alias
         answer = self._corrected((route.start[0], alias), rows, reflects)
         # Rows that only a correction knows (deleted before we asked) lead to keys as well.
@@ -248,7 +256,7 @@ class BatchedSweep(ViewManager):
         self._known_corrections = {}
         return InstallBatch(change, numbers, cuts, transactions, stores or {})
 
-    def _joined(self, route: _Route) -> Any:
+    def _joined(self, route: Route) -> Any:
         """The route's part of the view change: its changed rows ⊗ the timelines of all others."""
         term, alias = route.start
         assembly = self.assemblies[term]
@@ -273,7 +281,7 @@ class BatchedSweep(ViewManager):
         """What is computed of a term's joined rows."""
         return self.terms[term].outputs
 
-    def _timeline(self, route: _Route, alias: str) -> Any:
+    def _timeline(self, route: Route, alias: str) -> Any:
         """The occurrence's rows, each with the interval of transactions that see it."""
         answer = route.answers[alias]
         aliases = self.assemblies[route.start[0]].aliases

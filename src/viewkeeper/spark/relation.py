@@ -113,6 +113,9 @@ class SparkRelation(Relation):
         with translated():
             return not self.consolidated().frame.select(_COUNT).take(1)
 
+    def like(self, bag: Bag) -> SparkRelation:
+        return SparkRelation.from_bag(self.frame.sparkSession, bag)
+
     def to_bag(self) -> Bag:
         with translated():
             table = self.consolidated().frame.toArrow()

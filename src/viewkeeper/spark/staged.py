@@ -190,6 +190,9 @@ class StagedRelation(SparkRelation):
             return super().is_empty()
         return bool(consolidated.table.num_rows == 0)
 
+    def like(self, bag: Bag) -> SparkRelation:
+        return self._staging.of_bag(bag)
+
     def to_bag(self) -> Bag:
         return bag_of(self.table, self.schema)
 
