@@ -31,6 +31,8 @@ from viewkeeper.warehouse import Entry
 
 Document = dict[str, Any]
 
+# How often the run's own words are read.
+RUN_SECONDS = 0.3
 # While a run goes and nothing is known to be missing, a source's feed is at most so far behind.
 _NOTHING_MISSING = 0.0
 
@@ -47,9 +49,17 @@ class Lookout:
         self.sources = SourceWatch(config)
         self._chronicle = Chronicle(self.storage)
         self._lock = threading.Lock()
+        self._closed = threading.Event()
+        threading.Thread(target=self._follow, name="run watch", daemon=True).start()
 
     def close(self) -> None:
+        self._closed.set()
         self.sources.close()
+
+    def _follow(self) -> None:
+        """Batches come and go in a small file: read it also while nobody looks, for the charts."""
+        while not self._closed.wait(RUN_SECONDS):
+            self.run()
 
     # -- what changes -----------------------------------------------------------------------------
 

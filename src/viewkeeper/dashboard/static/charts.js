@@ -5,6 +5,7 @@ import { h, s } from "./dom.js";
 const LEFT = 52;
 const BOTTOM = 26;
 const TOP = 10;
+const RIGHT = 30;
 
 /** Round steps that cover a range. */
 function ticks(low, high, count = 4) {
@@ -36,7 +37,7 @@ export function chart({ label, lines, width = 460, height = 200, x = String, y =
   const low = logarithmic ? Math.min(...ys.filter((at) => at > 0)) : 0;
   const top = Math.max(...ys, logarithmic ? low * 10 : 1e-9);
   const scale = (at) => (logarithmic ? Math.log10(Math.max(at, low) / low) / Math.log10(top / low) : at / top);
-  const px = (at) => LEFT + ((at - x0) / (x1 - x0 || 1)) * (width - LEFT - 14);
+  const px = (at) => LEFT + ((at - x0) / (x1 - x0 || 1)) * (width - LEFT - RIGHT);
   const bottom = height - BOTTOM - (xLabel ? 16 : 0);
   const py = (at) => bottom - scale(at) * (bottom - TOP);
   const rules = logarithmic ? logTicks(low, top) : ticks(0, top);
@@ -45,7 +46,7 @@ export function chart({ label, lines, width = 460, height = 200, x = String, y =
     "svg",
     { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${label}. ${summary(lines, y)}` },
     rules.map((at) => [
-      s("line", { class: "rule", x1: LEFT, x2: width - 14, y1: py(at), y2: py(at) }),
+      s("line", { class: "rule", x1: LEFT, x2: width - RIGHT, y1: py(at), y2: py(at) }),
       s("text", { class: "tick", x: LEFT - 8, y: py(at) + 4, "text-anchor": "end" }, y(at)),
     ]),
     marks.map((at) => s("text", { class: "tick", x: px(at), y: bottom + 18, "text-anchor": "middle" }, x(at))),
