@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import datetime as dt
 import io
 import json
 import os
@@ -148,11 +147,14 @@ def freshness(rig: Rig, pipeline: Pipeline, rate: float, seconds: float) -> dict
     writer = threading.Thread(target=rig.write, args=(int(rate * seconds), rate, 99))
     writer.start()
     ages: list[float] = []
+    phases: dict[str, list[float]] = {}
     while writer.is_alive() or any(g.integrator.pending or g.jobs for g in pipeline.groups):
         cycle = pipeline.cycle(0.05)
         if cycle is not None:
             shown = cycle.entry.committed_at
             ages += [(shown - a.origin.committed_at).total_seconds() for a in cycle.batch]
+            for phase, spent in cycle.seconds.items():
+                phases.setdefault(phase, []).append(spent)
     writer.join()
     ages.sort()
     return {
@@ -160,6 +162,8 @@ def freshness(rig: Rig, pipeline: Pipeline, rate: float, seconds: float) -> dict
         "transactions": len(ages),
         "p50_seconds": round(statistics.median(ages), 3),
         "p99_seconds": round(ages[int(len(ages) * 0.99) - 1], 3),
+        "batches": len(phases["commit"]),
+        "phases_p50": {name: round(statistics.median(s), 3) for name, s in phases.items()},
     }
 
 

@@ -503,7 +503,6 @@ class Group:
             job.clock.lap("commit")
             job.stage.remove()
             del self.jobs[job.row]
-        self.reached = reached
         self._noted, self._noted_at = reached, time.monotonic()
         self._count(-sum(job.rows for job in jobs))
         last = jobs[-1]
@@ -511,6 +510,8 @@ class Group:
         self.around.report(
             Cycle(entry, tuple(batch), last.questions.asked, views, dict(last.clock.laps))
         )
+        # Last: whoever sees that it was reached finds the epoch reported.
+        self.reached = reached
 
     def _reached_with(self, jobs: list[Job]) -> dict[str, Position]:
         """Where each source stands for the views when these jobs are applied."""

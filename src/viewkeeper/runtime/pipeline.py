@@ -239,7 +239,7 @@ class Pipeline:
         is retryable), and whatever else a group met.
         """
         try:
-            outcome = self._outcomes.get(timeout=wait_seconds)
+            outcome = self._outcomes.get(wait_seconds > 0, wait_seconds)
         except queue.Empty:
             return None
         if isinstance(outcome, BaseException):
@@ -251,7 +251,7 @@ class Pipeline:
         for group in self.groups:
             if group.has_failed:
                 while True:
-                    self.cycle(0.0)
+                    self.cycle(0)
 
     def group_of(self, view: str) -> Group:
         return next(group for group in self.groups if view in group.views)

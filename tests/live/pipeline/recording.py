@@ -43,7 +43,7 @@ class Recording:
         targets = targets or self.pipeline.committed_now()
         while not self.pipeline.has_applied(targets):
             self.add(self.pipeline.cycle(0.2))
-        while (cycle := self.pipeline.cycle(0.05)) is not None:
+        while (cycle := self.pipeline.cycle(0)) is not None:
             self.add(cycle)
 
     def contents(self, shop, name: RelationName) -> Bag:

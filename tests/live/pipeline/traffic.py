@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Callable
 
 from live.sources.rig import Writer
 
 ORDERS, CUSTOMERS, REGIONS = 120, 30, 6
+CONFLICTS = {"IntegrityError", "UniqueViolation", "SerializationFailure", "DeadlockDetected"}
 
 TABLES = {
     "shop": (
@@ -39,8 +41,11 @@ def fill(shop) -> None:
 class Traffic:
     """Threads of writers; `join` waits for their end and raises what any of them met."""
 
-    def __init__(self, shop, writers: int, transactions: int, first: int = 0) -> None:
+    def __init__(
+        self, shop, writers: int, transactions: int, first: int = 0, pause_seconds: float = 0.0
+    ) -> None:
         """``first``: the number of the first writer; writers of one number make the same keys."""
+        self._pause_seconds = pause_seconds
         self._errors: list[BaseException] = []
         self._threads = [
             threading.Thread(target=self._run, args=(shop, number, transactions), daemon=True)
@@ -69,6 +74,7 @@ class Traffic:
             for turn in range(transactions):
                 action = rng.choices((_order, _customer, _region), (6, 3, 1))[0]
                 action(clients, rng, number * 100_000 + turn)
+                time.sleep(rng.random() * 2 * self._pause_seconds)
             for client in clients.values():
                 client.close()
         except BaseException as error:
@@ -77,7 +83,13 @@ class Traffic:
 
 def _in_transaction(client: Writer, rng: random.Random, work: Callable[[], None]) -> None:
     client.begin(relaxed=rng.random() < 0.3)
-    work()
+    try:
+        work()
+    except Exception as error:
+        if type(error).__name__ not in CONFLICTS:
+            raise
+        client.abort()  # two writers meant the same row; real ones do
+        return
     if rng.random() < 0.1:
         client.abort()
     else:
