@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from operator import itemgetter
@@ -95,6 +95,14 @@ class Bag(Relation):
     def join(self, other: Bag, on: JoinKeys = (), where: Expression = TRUE) -> Bag:
         schema = self.schema.joined(other.schema)
         return Bag(schema, _kept(_matches(self, other, on), where, schema))
+
+    def pairs_with(self, other: Bag, on: JoinKeys = ()) -> int:
+        """How many pairs of rows a join would give before its condition: what it costs."""
+        if not on:
+            return len(self) * len(other)
+        key_of_left, key_of_right = _keys(self.schema, other.schema, on)
+        found = Counter(key_of_right(row) for row, _ in other)
+        return sum(found[key_of_left(row)] for row, _ in self)
 
     def where(self, predicate: Expression) -> Bag:
         return Bag(self.schema, _kept(self, predicate, self.schema))

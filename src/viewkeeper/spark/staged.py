@@ -1,12 +1,13 @@
-"""`StagedRelation`: rows that are here, in Arrow, on their way to Spark.
+"""`StagedRelation`: rows that are here, on their way to Spark.
 
-Changes and answers arrive in this process. Which keys to ask for next follows from them without a
-join, and a Spark job for that would cost more than the work itself. So a staged relation renames,
-filters, projects, adds and removes duplicates in Arrow, and becomes a DataFrame at the first operation
-that is Spark's business: a join, an expression, a group.
+Changes and answers arrive in this process, and a Spark job costs a tenth of a second even if it has
+nothing to do. So a small staged relation is a `Bag`, and stays one through every operation: a batch of
+a few hundred rows is maintained without Spark. A larger one renames, filters, projects, adds and removes
+duplicates in Arrow, which is enough to know what to ask for next, and becomes a DataFrame at the first
+operation that is Spark's business: a join, an expression, a group.
 
-Small tables travel to Spark inside the plan; large ones through an uncompressed Parquet file, which
-Spark reads three times faster.
+Tables of middle size travel to Spark inside the plan; large ones through an uncompressed Parquet file,
+which Spark reads three times faster.
 """
 
 # Operations that stay in Arrow give a StagedRelation, the others a SparkRelation: not one `Self`.
@@ -27,6 +28,7 @@ from viewkeeper.algebra.bag import Bag
 from viewkeeper.algebra.evaluation import holds
 from viewkeeper.algebra.expressions import (
     TRUE,
+    Aggregate,
     Arithmetic,
     Column,
     Expression,
@@ -37,8 +39,10 @@ from viewkeeper.algebra.expressions import (
     conjuncts,
 )
 from viewkeeper.algebra.inference import type_of
+from viewkeeper.algebra.relation import JoinKeys
 from viewkeeper.algebra.types import INTEGER, Field, Kind, Schema
 from viewkeeper.arrow import arrow_type
+from viewkeeper.errors import invariant
 from viewkeeper.spark.arrow import (
     COUNT,
     arrow_schema,
@@ -49,6 +53,9 @@ from viewkeeper.spark.arrow import (
 )
 from viewkeeper.spark.relation import SparkRelation
 
+# Up to so many rows, and pairs of rows in a join, plain Python is done before Spark has begun.
+IN_PROCESS_ROWS_MAX = 2_000
+IN_PROCESS_PAIRS_MAX = 20_000
 IN_PLAN_ROWS_MAX = 2_000
 
 
@@ -57,18 +64,19 @@ class Staging:
     """Where staged tables go: the session that will read them, and a folder for large ones.
 
     On a cluster the folder must be one that executors see. Its files may be deleted when the batch
-    that staged them is over.
+    that staged them is over. With ``in_process_rows_max`` of 0 whatever Spark can do is left to it.
     """
 
     session: SparkSession
     folder: Path
+    in_process_rows_max: int = IN_PROCESS_ROWS_MAX
 
     def relation(self, table: pa.Table, schema: Schema) -> StagedRelation:
         """The lines of a table with the columns of ``schema``, then the count."""
-        return StagedRelation(self, table, schema)
+        return StagedRelation(self, schema, table=table)
 
     def of_bag(self, bag: Bag) -> StagedRelation:
-        return StagedRelation(self, table_of(bag.schema, bag), bag.schema)
+        return StagedRelation(self, bag.schema, bag=bag)
 
     def frame(self, table: pa.Table, schema: Schema) -> DataFrame:
         if table.num_rows <= IN_PLAN_ROWS_MAX:
@@ -81,16 +89,42 @@ class Staging:
 
 
 class StagedRelation(SparkRelation):
-    """A signed bag of rows in Arrow that is a `SparkRelation` as soon as somebody needs one."""
+    """A signed bag of rows in this process that is a `SparkRelation` as soon as somebody needs one."""
 
-    __slots__ = ("_frame", "_staging", "table")
+    __slots__ = ("_bag", "_frame", "_staging", "_table")
 
-    def __init__(self, staging: Staging, table: pa.Table, schema: Schema) -> None:
-        """``table`` has the columns of ``schema`` and the count, by position, in canonical form."""
+    def __init__(
+        self,
+        staging: Staging,
+        schema: Schema,
+        *,
+        table: pa.Table | None = None,
+        bag: Bag | None = None,
+    ) -> None:
+        """From a bag or a table; the latter has the columns of ``schema`` and the count, by position,
+        in canonical form."""
         self.schema = schema
-        self.table = pa.Table.from_arrays(table.columns, schema=arrow_schema(schema))
+        self._table = table
+        if table is not None:
+            self._table = pa.Table.from_arrays(table.columns, schema=arrow_schema(schema))
+        self._bag = bag
         self._staging = staging
         self._frame: DataFrame | None = None
+
+    @property
+    def table(self) -> pa.Table:
+        """The lines in Arrow: the relation's columns, then the count."""
+        if self._table is None:
+            self._table = table_of(self.schema, self.to_bag())
+        return self._table
+
+    def to_bag(self) -> Bag:
+        if self._bag is None:
+            self._bag = bag_of(self._table, self.schema)
+        return self._bag
+
+    def like(self, bag: Bag) -> SparkRelation:
+        return self._staging.of_bag(bag)
 
     # -- as Spark ---------------------------------------------------------------------------------
 
@@ -113,22 +147,47 @@ class StagedRelation(SparkRelation):
     def _compact(self) -> bool:
         return False
 
-    # -- in Arrow ---------------------------------------------------------------------------------
+    # -- as a bag, in Arrow, or on Spark ------------------------------------------------------------
+
+    @property
+    def _is_small(self) -> bool:
+        return self._lines <= self._staging.in_process_rows_max
+
+    @property
+    def _lines(self) -> int:
+        return len(self._bag) if self._bag is not None else int(self.table.num_rows)
 
     def __add__(self, other: SparkRelation) -> SparkRelation:
-        if isinstance(other, StagedRelation) and other.schema == self.schema:
-            return self._like(pa.concat_tables([self.table, other.table]), self.schema)
-        return super().__add__(other)
+        if not isinstance(other, StagedRelation) or other.schema != self.schema:
+            return super().__add__(other)
+        if self._is_small and other._is_small:
+            return self.like(self.to_bag() + other.to_bag())
+        return self._like(pa.concat_tables([self.table, other.table]), self.schema)
 
     def __neg__(self) -> SparkRelation:
+        if self._is_small:
+            return self.like(-self.to_bag())
         negated = pc.negate(self.table.column(COUNT))
         position = self.table.num_columns - 1
         return self._like(self.table.set_column(position, COUNT, negated), self.schema)
 
+    def join(
+        self, other: SparkRelation, on: JoinKeys = (), where: Expression = TRUE
+    ) -> SparkRelation:
+        if isinstance(other, StagedRelation) and self._is_small and other._is_small:
+            left, right = self.to_bag(), other.to_bag()
+            if left.pairs_with(right, on) <= IN_PROCESS_PAIRS_MAX:
+                return self.like(left.join(right, on, where))
+        return super().join(other, on, where)
+
     def renamed(self, names: Iterable[str]) -> SparkRelation:
+        if self._is_small:
+            return self.like(self.to_bag().renamed(names))
         return self._like(self.table, self.schema.renamed(names))
 
     def select(self, outputs: tuple[Output, ...]) -> SparkRelation:
+        if self._is_small:
+            return self.like(self.to_bag().select(outputs))
         if not all(_is_plain(output.expression) for output in outputs):
             return super().select(outputs)
         fields = tuple(Field(o.name, type_of(o.expression, self.schema)) for o in outputs)
@@ -150,6 +209,8 @@ class StagedRelation(SparkRelation):
     def where(self, predicate: Expression) -> SparkRelation:
         if predicate == TRUE:
             return self
+        if self._is_small:
+            return self.like(self.to_bag().where(predicate))
         table = self.table
         rest = []
         for part in conjuncts(predicate):
@@ -168,36 +229,49 @@ class StagedRelation(SparkRelation):
         mask = [keep(row) for row, _ in signed_rows(table, self.schema)]
         return table.filter(pa.array(mask, pa.bool_()))
 
+    def copied(self, column: str) -> SparkRelation:
+        if self._is_small:
+            return self.like(self.to_bag().copied(column))
+        return super().copied(column)
+
     def consolidated(self) -> SparkRelation:
-        if any(field.type.kind is Kind.DOUBLE for field in self.schema) or not len(self.schema):
-            return super().consolidated()
+        # Arrow tells NaN from NaN when it groups, and can't group by nothing; a bag can do both.
+        by_rows = (
+            any(field.type.kind is Kind.DOUBLE for field in self.schema) or not self.schema.names
+        )
+        if self._is_small or by_rows:
+            return self.like(self.to_bag())
         keys = list(self.schema.names)
         summed = self.table.group_by(keys).aggregate([(COUNT, "sum")])
         table = summed.select([*keys, f"{COUNT}_sum"])
         return self._like(table.filter(pc.not_equal(table.column(len(keys)), 0)), self.schema)
 
     def support(self) -> SparkRelation:
-        consolidated = self.consolidated()
-        if not isinstance(consolidated, StagedRelation):
-            return super().support()
+        consolidated = self._consolidated_here()
+        if consolidated._is_small:
+            return self.like(consolidated.to_bag().support())
         table = consolidated.table
         ones = pa.repeat(pa.scalar(1, pa.int64()), table.num_rows)
         return self._like(table.set_column(table.num_columns - 1, COUNT, ones), self.schema)
 
+    def positive(self) -> SparkRelation:
+        return self.like(self.to_bag().positive()) if self._is_small else super().positive()
+
+    def grouped(self, keys: tuple[Output, ...], aggregates: tuple[Aggregate, ...]) -> SparkRelation:
+        if self._is_small:
+            return self.like(self.to_bag().grouped(keys, aggregates))
+        return super().grouped(keys, aggregates)
+
     def is_empty(self) -> bool:
+        return self._consolidated_here()._lines == 0
+
+    def _consolidated_here(self) -> StagedRelation:
         consolidated = self.consolidated()
-        if not isinstance(consolidated, StagedRelation):
-            return super().is_empty()
-        return bool(consolidated.table.num_rows == 0)
-
-    def like(self, bag: Bag) -> SparkRelation:
-        return self._staging.of_bag(bag)
-
-    def to_bag(self) -> Bag:
-        return bag_of(self.table, self.schema)
+        invariant(isinstance(consolidated, StagedRelation), "what is here is summed up here")
+        return consolidated  # type: ignore[return-value]
 
     def _like(self, table: pa.Table, schema: Schema) -> StagedRelation:
-        return StagedRelation(self._staging, table, schema)
+        return StagedRelation(self._staging, schema, table=table)
 
 
 def _is_plain(expression: Expression) -> bool:
