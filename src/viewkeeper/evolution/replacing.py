@@ -14,9 +14,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from viewkeeper.algebra.expressions import Cast, Column, Comparison, Expression, substituted
+from viewkeeper.algebra.expressions import (
+    Cast,
+    Column,
+    Comparison,
+    Expression,
+    Literal,
+    substituted,
+)
 from viewkeeper.algebra.inference import type_of
-from viewkeeper.algebra.types import Kind, Type
+from viewkeeper.algebra.types import Kind, Schema, Type
+from viewkeeper.errors import UsageError
 from viewkeeper.evolution.changes import (
     ChangeType,
     DropAttribute,
@@ -134,7 +142,16 @@ def _as(expression: Expression, occurrence: Occurrence, wanted: Type) -> Express
 
 
 def _casts_safely(found: Type, wanted: Type) -> bool:
-    return widens(found, wanted) or wanted.kind is Kind.STRING
+    """Whether every value of one type has its counterpart in the other."""
+    return widens(found, wanted) or (wanted.kind is Kind.STRING and _can_be_cast(found, wanted))
+
+
+def _can_be_cast(found: Type, wanted: Type) -> bool:
+    try:
+        type_of(Cast(Literal(None, found), wanted), Schema(()))
+    except UsageError:
+        return False
+    return True
 
 
 # -- keep R, take A from a joined S -------------------------------------------------------------------

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from viewkeeper.algebra.expressions import Cast, Column, Output, columns_of
-from viewkeeper.algebra.inference import common_type
+from viewkeeper.algebra.inference import common_type, type_of
 from viewkeeper.algebra.types import Field, Type
+from viewkeeper.errors import UsageError
 from viewkeeper.evolution.changes import (
     AddAttribute,
-    AddRelation,
     ChangeType,
     DropAttribute,
     DropRelation,
@@ -32,7 +32,7 @@ from viewkeeper.evolution.knowledge import Knowledge
 from viewkeeper.evolution.mapping import EvolutionMapping
 from viewkeeper.evolution.preferences import Preferences
 from viewkeeper.evolution.quality import Quality
-from viewkeeper.evolution.replacing import Candidate, candidates, places_of, require_possible
+from viewkeeper.evolution.replacing import Candidate, Loss, candidates, places_of, require_possible
 from viewkeeper.evolution.rewriting import Edit, EvolvingView, Refused, rewritten
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import Occurrence, Term, ViewDefinition
@@ -81,26 +81,24 @@ def synchronized(
     view: EvolvingView, change: SchemaChange, knowledge: Knowledge, catalog: Catalog
 ) -> Synchronization:
     """What the view becomes; ``catalog`` is that after the change, ``knowledge`` that before it."""
-    definition = refreshed(view.definition, catalog)
     match change:
-        case AddAttribute(relation, field):
-            reads = bool(places_of(view.definition, relation))
-            return Offered(definition, field) if reads else Untouched(definition)
-        case AddRelation():
-            return Untouched(definition)
         case RenameAttribute() | RenameRelation():
             return _renamed(view, change, catalog)
-        case DropAttribute(relation, attribute) | ChangeType(relation, attribute):
-            if not places_of(view.definition, relation, attribute):
-                return Untouched(definition)
-        case DropRelation(relation):
-            if not places_of(view.definition, relation):
-                return Untouched(definition)
+        case DropRelation() | DropAttribute() | ChangeType() if _is_read(view, change):
+            if isinstance(change, ChangeType) and change.is_widening:
+                return _widened(view, change, catalog)
+            return _chosen(view, change, knowledge, catalog)
+        case AddAttribute(relation, field) if places_of(view.definition, relation):
+            return Offered(refreshed(view.definition, catalog), field)
+        case _:
+            return Untouched(refreshed(view.definition, catalog))
+
+
+def _is_read(view: EvolvingView, change: Loss) -> bool:
     if isinstance(change, ChangeType) and change.before == change.after:
-        return Untouched(definition)
-    if isinstance(change, ChangeType) and change.is_widening:
-        return _widened(view, change, catalog)
-    return _chosen(view, change, knowledge, catalog)
+        return False
+    attribute = None if isinstance(change, DropRelation) else change.attribute
+    return bool(places_of(view.definition, change.relation, attribute))
 
 
 def _renamed(view: EvolvingView, change: Rename, catalog: Catalog) -> Synchronization:
@@ -152,7 +150,7 @@ def _widened(view: EvolvingView, change: ChangeType, catalog: Catalog) -> Synchr
 
 def _chosen(
     view: EvolvingView,
-    change: DropAttribute | DropRelation | ChangeType,
+    change: Loss,
     knowledge: Knowledge,
     catalog: Catalog,
 ) -> Synchronization:
@@ -186,8 +184,19 @@ def _carried_out(
     if not wanted.accepts(mapping.extent):
         raise Refused(f"the extent would be {mapping.extent.value}, and must be {wanted.value}")
     definition = refreshed(definition, catalog)
+    _require_meaning(definition)
     quality = _quality(view, definition, mapping)
     return Synchronized(definition, mapping, f"{change}: {candidate.text} ({quality})", quality)
+
+
+def _require_meaning(definition: ViewDefinition) -> None:
+    """Raises Refused when a condition compares what can't be compared: types may have changed."""
+    try:
+        for term in definition.all_terms:
+            for predicate in term.predicates:
+                type_of(predicate, term.joined_schema)
+    except UsageError as error:
+        raise Refused(f"{error.message}: {error.detail}") from error
 
 
 def _quality(view: EvolvingView, definition: ViewDefinition, mapping: EvolutionMapping) -> Quality:

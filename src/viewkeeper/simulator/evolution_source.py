@@ -1,0 +1,122 @@
+"""A simulated source whose schema changes too: what it holds, and what it can't answer any more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from viewkeeper.algebra import Bag
+from viewkeeper.algebra.expressions import Cast, Column, Literal, Output
+from viewkeeper.algebra.types import Field, Kind, Schema
+from viewkeeper.evolution.changes import (
+    AddAttribute,
+    AddRelation,
+    ChangeType,
+    DropAttribute,
+    DropRelation,
+    RenameAttribute,
+    RenameRelation,
+    SchemaChange,
+    SchemaChanged,
+    Update,
+)
+from viewkeeper.evolution.messages import QueryBroken, ReadRelation, RowsArrived
+from viewkeeper.protocols.messages import Reflected
+from viewkeeper.views.definition import RelationName
+
+Contents = dict[RelationName, Bag]
+
+
+def contents_after(contents: Mapping[RelationName, Bag], update: Update) -> Contents:
+    """A source's relations once the update has happened."""
+    if isinstance(update, SchemaChanged):
+        return _changed(dict(contents), update.change)
+    after = dict(contents)
+    for name, change in update.changes:
+        after[name] = after[name] + change
+    return after
+
+
+def _changed(contents: Contents, change: SchemaChange) -> Contents:
+    name = change.relation
+    match change:
+        case AddRelation(_, schema):
+            contents[name] = Bag(schema)
+        case DropRelation():
+            del contents[name]
+        case RenameRelation():
+            contents[change.renamed] = contents.pop(name)
+        case _:
+            rows = contents[name]
+            outputs = [out for f in rows.schema if (out := _column_after(f, change)) is not None]
+            if isinstance(change, AddAttribute):
+                outputs.append(Output(change.field.name, Literal(None, change.field.type)))
+            contents[name] = rows.select(tuple(outputs))
+    return contents
+
+
+def _column_after(field: Field, change: SchemaChange) -> Output | None:
+    column = Column(field.name)
+    match change:
+        case RenameAttribute(_, before, after) if before == field.name:
+            return Output(after, column)
+        case DropAttribute(_, attribute) if attribute == field.name:
+            return None
+        case ChangeType(_, attribute, _, after_type) if attribute == field.name:
+            return Output(field.name, Cast(column, after_type))
+        case _:
+            return Output(field.name, column)
+
+
+def narrowed(rows: Bag, schema: Schema) -> Bag:
+    """The columns of a schema, in its order."""
+    return rows.select(tuple(Output(name, Column(name)) for name in schema.names))
+
+
+class EvolvingSource:
+    """Makes its script's updates one after the other, and answers from what it holds then."""
+
+    def __init__(
+        self, name: str, initial: Mapping[RelationName, Bag], script: tuple[Update, ...]
+    ) -> None:
+        self.name = name
+        self.script = script
+        self.committed = 0
+        self._contents: Contents = {r: rows for r, rows in initial.items() if r.source == name}
+
+    @property
+    def has_more(self) -> bool:
+        return self.committed < len(self.script)
+
+    def commit(self) -> Update:
+        update = self.script[self.committed]
+        self.committed += 1
+        self._contents = contents_after(self._contents, update)
+        return update
+
+    def answer(self, question: ReadRelation) -> RowsArrived | QueryBroken:
+        """The rows, or an error when something that was asked for is not there."""
+        rows = self._contents.get(RelationName(self.name, question.relation))
+        asked = (*question.columns, *question.key_columns)
+        if rows is None or any(column not in rows.schema for column in asked):
+            return QueryBroken(question.question)
+        if question.keys is not None and not _comparable(rows, question):
+            return QueryBroken(question.question)
+        if question.keys is not None:
+            rows = _matching(rows, question)
+        found = rows.select(tuple(Output(f"#{c}", Column(c)) for c in question.columns))
+        return RowsArrived(question.question, found, Reflected(self.committed))
+
+
+def _comparable(rows: Bag, question: ReadRelation) -> bool:
+    """Whether the keys fit the columns: a type may have changed."""
+    return all(
+        (rows.schema.type_of(column).kind is Kind.STRING) is (field.type.kind is Kind.STRING)
+        for column, field in zip(question.key_columns, question.keys.schema, strict=True)
+    )
+
+
+def _matching(rows: Bag, question: ReadRelation) -> Bag:
+    names = tuple(f"key {name}" for name in question.key_columns)
+    pairs = tuple(zip(question.key_columns, names, strict=True))
+    joined = rows.join(question.keys.renamed(names), pairs)
+    return narrowed(joined, rows.schema)

@@ -1,0 +1,168 @@
+"""The simulated world of an evolving view: sources, channels, its management, and the states it shows.
+
+As `world`, for updates that change schemas too. Channels keep their order (the paper's assumption 1);
+questions take their time, so that everything may change before they are answered.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from viewkeeper.algebra import Bag
+from viewkeeper.errors import invariant
+from viewkeeper.evolution.changes import Update
+from viewkeeper.evolution.management import Management
+from viewkeeper.evolution.messages import (
+    Action,
+    Event,
+    InstallVersion,
+    QueryBroken,
+    ReadRelation,
+    RetireView,
+    UpdateArrived,
+)
+from viewkeeper.evolution.versions import ViewVersion
+from viewkeeper.protocols.messages import InstallChange
+from viewkeeper.simulator.evolution_scenario import EvolutionScenario
+from viewkeeper.simulator.evolution_source import EvolvingSource
+from viewkeeper.simulator.scheduler import MOOD_STEPS_MAX, Mood
+from viewkeeper.simulator.world import Commit, DeliverMessage, DeliverQuestion
+from viewkeeper.timeline import Cut
+
+Choice = Commit | DeliverQuestion | DeliverMessage
+MakeManagement = Callable[..., Management]
+
+
+@dataclass(frozen=True)
+class Record:
+    """A state that a reader could see: which version, at which cut, with which rows."""
+
+    version: ViewVersion
+    cut: Cut
+    extent: Bag
+
+
+@dataclass
+class EvolutionCounters:
+    """What was sent, and what became of it."""
+
+    queries: int = 0
+    broken: int = 0
+    rows: int = 0
+    methods: dict[str, int] = field(default_factory=dict)
+
+
+class EvolutionWorld:
+    """Everything there is in a run."""
+
+    def __init__(
+        self,
+        scenario: EvolutionScenario,
+        make: MakeManagement = Management,
+        embody: Callable[[Bag], Any] = lambda bag: bag,
+    ) -> None:
+        self.scenario = scenario
+        self.sources = {
+            name: EvolvingSource(name, scenario.initial, script)
+            for name, script in sorted(scenario.scripts.items())
+        }
+        self.to_warehouse: dict[str, list[Event]] = {name: [] for name in self.sources}
+        self.to_source: dict[str, list[ReadRelation]] = {name: [] for name in self.sources}
+        extent = embody(scenario.extent)
+        self.management = make(
+            scenario.view, extent, scenario.catalog, scenario.knowledge, scenario.start
+        )
+        self.records = [Record(self.management.versions.latest, scenario.start, extent)]
+        # For every install, the updates that came in with it.
+        self.included: list[tuple[Update, ...]] = []
+        self.retired: RetireView | None = None
+        self.counters = EvolutionCounters()
+
+    # -- what could happen, and making it happen ---------------------------------------------------
+
+    def choices(self) -> list[Choice]:
+        """Everything that could happen next, in a fixed order; empty when the run is over."""
+        found: list[Choice] = []
+        for name, source in self.sources.items():
+            if source.has_more:
+                found.append(Commit(name))
+            if self.to_source[name]:
+                found.append(DeliverQuestion(name, 0))
+            if self.to_warehouse[name]:
+                found.append(DeliverMessage(name, 0))
+        return found
+
+    def take(self, choice: Choice) -> None:
+        """Make it happen."""
+        match choice:
+            case Commit(name):
+                update = self.sources[name].commit()
+                self.to_warehouse[name].append(UpdateArrived(update))
+            case DeliverQuestion(name, index):
+                answer = self.sources[name].answer(self.to_source[name].pop(index))
+                self.counters.broken += isinstance(answer, QueryBroken)
+                self.to_warehouse[name].append(answer)
+            case DeliverMessage(name, index):
+                for action in self.management.step(self.to_warehouse[name].pop(index)):
+                    self._carry_out(action)
+
+    def _carry_out(self, action: Action) -> None:
+        latest = self.records[-1]
+        match action:
+            case ReadRelation():
+                self.counters.queries += 1
+                self.to_source[action.source].append(action)
+            case InstallChange(change, cut, transactions):
+                self.records.append(Record(latest.version, cut, latest.extent + change))
+                self.included.append(transactions)
+            case InstallVersion(version, extent, cut, included, method):
+                self.records.append(Record(version, cut, extent))
+                self.included.append(included)
+                methods = self.counters.methods
+                methods[method.value] = methods.get(method.value, 0) + 1
+            case RetireView():
+                self.retired = action
+
+    def require_finished(self) -> None:
+        """Nothing can happen any more: then nothing may be waiting either (liveness)."""
+        invariant(not self.choices(), "the run is not over")
+        invariant(self.management.is_idle, "nothing can happen, and the management waits")
+
+
+class EvolutionScheduler:
+    """Chooses at random among what could happen; moods as in `scheduler`."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(f"evolution schedule {seed}")
+        self._mood = Mood.MIXED
+        self._steps_left = 0
+
+    def choose(self, world: EvolutionWorld) -> Choice | None:
+        """What happens next; None when the run is over."""
+        choices = world.choices()
+        if not choices:
+            return None
+        if self._steps_left == 0:
+            self._mood = self._random.choice(list(Mood))
+            self._steps_left = self._random.randint(1, MOOD_STEPS_MAX)
+        self._steps_left -= 1
+        return self._random.choices(choices, [self._weight(choice) for choice in choices])[0]
+
+    def _weight(self, choice: Choice) -> float:
+        match choice:
+            case Commit():
+                return self._mood.value
+            case DeliverQuestion():
+                return 0.3  # much happens on the way
+            case DeliverMessage():
+                return 1.0
+
+
+def run_evolution_to_end(world: EvolutionWorld, scheduler: EvolutionScheduler) -> None:
+    """Let things happen until nothing can; then everything must have come to rest."""
+    while (choice := scheduler.choose(world)) is not None:
+        world.take(choice)
+    world.require_finished()
