@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from viewkeeper.cli.output import FAILED, GOOD, Json, console, write_json, write_line
+from viewkeeper.project import ProjectConfig
 
 Project = Annotated[
     Path, typer.Option("--project", help="The project's folder, with its viewkeeper.toml.")
@@ -42,6 +43,12 @@ def run(
         str | None,
         typer.Option("--log", metavar="FILE", help="Log JSON lines there (rotating); - is stderr."),
     ] = None,
+    ui: Annotated[
+        bool, typer.Option("--ui", help="Serve the dashboard on loopback beside the run.")
+    ] = False,
+    ui_port: Annotated[
+        int | None, typer.Option("--ui-port", min=0, max=65535, help="On this port; 0 takes any.")
+    ] = None,
     project: Project = Path("."),
     as_json: Json = False,
 ) -> None:
@@ -58,6 +65,8 @@ def run(
         if log is not None:
             written = stack.enter_context(RunLog(log, secrets_of(keeper.config)))
             listeners.append(written.on_event)
+        if ui or ui_port is not None:
+            _serve_dashboard(keeper.config, ui_port, stack, as_json=as_json)
         if not as_json:
             write_line("Connecting to the sources …", stderr=True)
         views = dict(keeper.views)
@@ -85,6 +94,19 @@ def run(
             on_event=on_event,
             stop=stop,
         )
+
+
+def _serve_dashboard(
+    config: ProjectConfig, port: int | None, stack: contextlib.ExitStack, *, as_json: bool
+) -> None:
+    """Up before the sources are asked: a page that says what is missing is worth most then."""
+    from viewkeeper.dashboard.server import PORT, DashboardServer
+
+    server = stack.enter_context(DashboardServer(config, port=PORT if port is None else port))
+    if as_json:
+        write_json({"event": "dashboard", "url": server.url})
+    else:
+        write_line(f"The dashboard is at {server.url}", stderr=True)
 
 
 def _end_in_order(stop: threading.Event) -> None:
