@@ -10,14 +10,17 @@ The JVM's own output goes to a file, so that nothing but Viewkeeper writes to th
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -177,12 +180,31 @@ def _started_context(settings: SparkSettings, folder: Path) -> SparkContext:
     for name, value in _context_settings(settings, folder).items():
         configuration.set(name, value)
     if SparkContext._gateway is None:
-        with _log_file(folder).open("wb") as log:
+        with _log_file(folder).open("wb") as log, _children_ignore_sigterm():
             launch: Any = launch_gateway
             gateway = launch(configuration, {"stdout": log, "stderr": subprocess.STDOUT})
     else:
         gateway = SparkContext._gateway
     return SparkContext(gateway=gateway, conf=configuration)
+
+
+@contextlib.contextmanager
+def _children_ignore_sigterm() -> Iterator[None]:
+    """What is started in here is not ended by a SIGTERM to all processes of ours, but by us.
+
+    PySpark does the same with Ctrl-C. A JVM respects that a signal is ignored when it starts. One that
+    comes meanwhile waits for its turn.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    handler = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL if handler is None else handler)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
 
 
 def _context_settings(settings: SparkSettings, folder: Path) -> dict[str, str]:
