@@ -29,6 +29,8 @@ from viewkeeper.views.flattening import Joined
 from viewkeeper.views.from_clause import misplaced_aggregate, settled
 from viewkeeper.views.naming import canonically_named
 from viewkeeper.views.sqltext import SqlText
+from viewkeeper.views.steps import OUTER
+from viewkeeper.views.subqueries import value_of
 from viewkeeper.views.translation import Translator
 
 
@@ -58,13 +60,17 @@ class Aggregation:
 
     def translator(self) -> Translator:
         """For places where aggregates may stand."""
-        return Translator(self.text, self.schema, self.column, self._aggregate)
+        return Translator(self.text, self.schema, self.column, self._aggregate, self.value)
 
     def without_aggregates(self, clause: str) -> Translator:
         def refuse(call: exp.Expr) -> Expression:
             raise misplaced_aggregate(self.text, call, clause)
 
-        return Translator(self.text, lambda: self.joined.schema, self.column, refuse)
+        return Translator(self.text, lambda: self.joined.schema, self.column, refuse, self.value)
+
+    def value(self, node: exp.Expr) -> Expression:
+        """What a subquery is worth here."""
+        return value_of(self.text, self.joined.scope, node)
 
     def column(self, node: exp.Column) -> Expression:
         expression = resolved(self.text, self.joined.scope, node).expression
@@ -119,7 +125,7 @@ class Aggregation:
         def column(node: exp.Column) -> Expression:
             return resolved(self.text, self.joined.scope, node).expression
 
-        return Translator(self.text, lambda: self.joined.schema, column, refuse)
+        return Translator(self.text, lambda: self.joined.schema, column, refuse, self.value)
 
 
 def group_keys(
@@ -201,7 +207,9 @@ def having_condition(
                 return outputs[0]
         return aggregation.column(reference)
 
-    translator = Translator(aggregation.text, aggregation.schema, column, plain.aggregate)
+    translator = Translator(
+        aggregation.text, aggregation.schema, column, plain.aggregate, aggregation.value
+    )
     with aggregation.text.locating(node):
         return conjunction(settled(translator.condition(node)))
 
@@ -236,12 +244,17 @@ def _over_groups(
 ) -> Callable[[Expression, exp.Expr | None], Expression]:
     """Replaces keys by their provisional columns and refuses what is then left of the joined ones."""
 
+    # What is joined to the groups themselves need not be grouped, nor the row around a subquery.
+    outer = tuple(o for o in aggregation.joined.occurrences if o.name == OUTER)
+    constant = outer + aggregation.joined.afterwards
+    later = {n for o in constant for n in o.qualified_schema.names}
+
     def change(node: Expression) -> Expression | None:
         return Column(_key_name(keys.index(node))) if node in keys else None
 
     def rewrite(expression: Expression, node: exp.Expr | None) -> Expression:
         result = transformed(expression, change)
-        left = sorted(name for name in columns_of(result) if not _is_provisional(name))
+        left = sorted(name for name in columns_of(result) - later if not _is_provisional(name))
         if left:
             raise aggregation.text.error(
                 "not-grouped",

@@ -75,6 +75,15 @@ def _unknown(text: SqlText, scope: Scope, node: exp.Column, written: str) -> Usa
     qualifier, name = path_of(node)
     if not qualifier and not name.quoted and name.text.lower() in NOT_DETERMINISTIC:
         return refused_not_deterministic(text, node, name.text.lower())
+    beyond = scope.enclosing.beyond if scope.enclosing is not None else scope.beyond
+    if beyond is not None and beyond.found(qualifier, name):
+        return text.error(
+            "unsupported-correlation",
+            f"{written} is a column of a query further out than the one around this",
+            node,
+            detail="a subquery can read its own tables and those of the query just around it",
+            hint="join that table in the query between the two",
+        )
     if qualifier and not scope.qualified(qualifier):
         known = [item.path[-1] for item in scope.items if item.path]
         alias = ".".join(part.text for part in qualifier)

@@ -26,15 +26,20 @@ TERMS_MAX = 64
 
 @dataclass(frozen=True)
 class Joined:
-    """A part of FROM: what it joins, what must hold, and which names it offers."""
+    """A part of FROM: what it joins, what must hold, and which names it offers.
+
+    ``afterwards`` is joined once the rest is grouped.
+    """
 
     occurrences: tuple[Occurrence, ...] = ()
     predicates: tuple[Expression, ...] = ()
     scope: Scope = field(default_factory=Scope)
+    afterwards: tuple[Occurrence, ...] = ()
 
     @cached_property
     def schema(self) -> Schema:
-        return Schema(tuple(f for o in self.occurrences for f in o.qualified_schema))
+        occurrences = self.occurrences + self.afterwards
+        return Schema(tuple(f for o in occurrences for f in o.qualified_schema))
 
     def beside(self, other: Joined) -> Joined:
         """The product of two parts."""
@@ -45,7 +50,7 @@ class Joined:
         )
 
     def where(self, predicates: tuple[Expression, ...]) -> Joined:
-        return Joined(self.occurrences, self.predicates + predicates, self.scope)
+        return replace(self, predicates=self.predicates + predicates)
 
     def valuing(self, values: tuple[Visible, ...]) -> Joined:
         """The part with further values of subqueries in its scope."""

@@ -30,6 +30,7 @@ from viewkeeper.views.refusals import refused_generator, refused_join, require_o
 from viewkeeper.views.scope import Item, Scope, Visible
 from viewkeeper.views.sqltext import SqlText, name_of
 from viewkeeper.views.steps import Steps, occurrence_of
+from viewkeeper.views.subqueries import value_of
 from viewkeeper.views.translation import Translator
 
 
@@ -270,18 +271,23 @@ def predicates_of(
     text: SqlText, joined: Joined, node: exp.Expr, clause: str
 ) -> tuple[Expression, ...]:
     """A condition over joined rows as predicates that must all hold."""
+    with text.locating(node):
+        return settled(row_translator(text, joined, clause).condition(node))
+
+
+def row_translator(text: SqlText, joined: Joined, clause: str) -> Translator:
+    """For expressions over joined rows, where no aggregate may stand."""
 
     def no_aggregate(call: exp.Expr) -> Expression:
         raise misplaced_aggregate(text, call, clause)
 
-    translator = Translator(
+    return Translator(
         text,
         lambda: joined.schema,
         lambda column: resolved(text, joined.scope, column).expression,
         no_aggregate,
+        lambda node: value_of(text, joined.scope, node),
     )
-    with text.locating(node):
-        return settled(translator.condition(node))
 
 
 def settled(condition: Expression) -> tuple[Expression, ...]:

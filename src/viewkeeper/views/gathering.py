@@ -37,7 +37,9 @@ class Mentioned:
         names = {(c.table.casefold(), c.name.casefold()) for c in select.find_all(exp.Column)}
         for join in select.find_all(exp.Join):
             names |= {("", column.name.casefold()) for column in join.args.get("using") or ()}
-        items = [select.args["from_"].this, *(j.this for j in select.args.get("joins") or ())]
+        items = [join.this for join in select.args.get("joins") or ()]
+        if first := select.args.get("from_"):
+            items.append(first.this)
         return cls(frozenset(names), frozenset(map(str.casefold, _tables(items))))
 
     def of(self, path: tuple[str, ...], name: str) -> bool:

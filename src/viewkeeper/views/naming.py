@@ -30,12 +30,12 @@ def canonically_named(grouping: Grouping, outputs: Outputs) -> tuple[Grouping, O
 
 def _names(grouping: Grouping, outputs: Outputs) -> dict[str, str]:
     """Present to final names."""
-    names: dict[str, str] = {}
-    for output in outputs:
-        if isinstance(output.expression, Column):
-            names.setdefault(output.expression.name, output.name)
     texts = {key.name: expression_sql(key.expression, str) for key in grouping.keys}
     texts |= {aggregate.name: aggregate_sql(aggregate, str) for aggregate in grouping.aggregates}
+    names: dict[str, str] = {}
+    for output in outputs:
+        if isinstance(output.expression, Column) and output.expression.name in texts:
+            names.setdefault(output.expression.name, output.name)
     taken = {output.name for output in outputs}
     for present, text in texts.items():
         if present not in names:

@@ -16,15 +16,28 @@ from viewkeeper.views.aggregation import (
     grouped,
     having_condition,
 )
+from viewkeeper.views.aside import put_aside
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.columns import path_of, starred
+from viewkeeper.views.conditions import (
+    conjuncts_of,
+    filtered,
+    is_grouped,
+    is_inside_aggregate,
+    is_kept_by,
+    with_values,
+)
+from viewkeeper.views.correlation import closed, inside, is_correlated
 from viewkeeper.views.definition import Grouping, Term
 from viewkeeper.views.flattening import Alternatives, Joined, require_bounded
 from viewkeeper.views.from_clause import Environment, FromReader, Named, predicates_of
 from viewkeeper.views.gathering import Mentioned, distinct_predicates, gathered
 from viewkeeper.views.refusals import require_only
+from viewkeeper.views.regrouping import joined_after_grouping
+from viewkeeper.views.scalars import compared_later
 from viewkeeper.views.sqltext import SqlText
 from viewkeeper.views.steps import Steps, Terms
+from viewkeeper.views.subqueries import Surroundings, subqueries_in
 
 # ORDER BY is read over: a view is a bag of rows (LIMIT, which would make it matter, is refused).
 _SELECT_PARTS = (
@@ -42,20 +55,27 @@ class QueryReader:
         self._catalog = catalog
         self._steps = steps
 
-    def read(self, node: exp.Expr, environment: Environment, named: bool = True) -> Terms:
+    def read(
+        self,
+        node: exp.Expr,
+        environment: Environment,
+        named: bool = True,
+        outer: Joined | None = None,
+    ) -> Terms:
         """The terms of a query, types of their outputs brought together.
 
-        ``named``: whether the query itself must name its outputs, each differently.
+        ``named``: whether the query itself must name its outputs, each differently. ``outer``: the
+        row of the query around it, if it may read that.
         """
         environment = self._with(node, environment)
         match node:
             case exp.Subquery():
                 require_only(self._text, node, ("this", "with_"), "a query in parentheses")
-                return self.read(node.this, environment, named)
+                return self.read(node.this, environment, named, outer)
             case exp.SetOperation():
-                return self._set_operations(node, environment, named)
+                return self._set_operations(node, environment, named, outer)
             case exp.Select():
-                return self._select(node, environment, named)
+                return self._select(node, environment, named, outer)
             case _:
                 raise self._text.error(
                     "unsupported-query",
@@ -92,7 +112,11 @@ class QueryReader:
     # -- UNION, INTERSECT, EXCEPT -----------------------------------------------------------------
 
     def _set_operations(
-        self, node: exp.SetOperation, environment: Environment, named: bool
+        self,
+        node: exp.SetOperation,
+        environment: Environment,
+        named: bool,
+        outer: Joined | None,
     ) -> Terms:
         """From the left, without recursion to the left, for unions may be long."""
         operations: list[exp.SetOperation] = []
@@ -102,9 +126,9 @@ class QueryReader:
             operations.append(query)
             query = query.this
         # The names are those of the first branch; the others may leave them out.
-        found = [self.read(query, environment, named)]
+        found = [self.read(query, environment, named, outer)]
         for operation in reversed(operations):
-            right = self.read(operation.expression, environment, False)
+            right = self.read(operation.expression, environment, False, outer)
             self._require_same_width(found[0][0], right[0], operation)
             with self._text.locating(lambda: self._keyword(operation)):  # noqa: B023
                 found = self._combined(operation, found, right)
@@ -146,7 +170,9 @@ class QueryReader:
 
     # -- SELECT -----------------------------------------------------------------------------------
 
-    def _select(self, node: exp.Select, environment: Environment, named: bool) -> Terms:
+    def _select(
+        self, node: exp.Select, environment: Environment, named: bool, outer: Joined | None
+    ) -> Terms:
         require_only(self._text, node, _SELECT_PARTS, "SELECT")
         if node.args.get("from_") is None:
             raise self._text.error(
@@ -158,18 +184,55 @@ class QueryReader:
         reader = FromReader(self._text, self._catalog, environment, self._steps, self.read)
         aliases = tuple(item.alias for item in node.expressions if isinstance(item, exp.Alias))
         found = tuple(joined.naming(aliases) for joined in reader.read(node))
-        if where := node.args.get("where"):
-            found = tuple(
-                joined.where(predicates_of(self._text, joined, where.this, "WHERE"))
-                for joined in found
-            )
+        if outer is not None:
+            found = tuple(inside(joined, outer) for joined in found)
+        found = self._where(node, found, environment)
         terms = tuple(self._term(node, joined, named) for joined in found)
         if len(terms) > 1 and not terms[0].is_linear:
             terms = (self._term(node, self._gathered(node, found), named),)
+        if outer is not None:
+            terms = tuple(term if is_correlated(term) else closed(term) for term in terms)
         return set_operations.alike(terms)
 
     def _gathered(self, node: exp.Select, found: Alternatives) -> Joined:
-        return gathered(self._steps, found, Mentioned.by(node), "rows", lambda: "rows")
+        aside, rows = put_aside(found)
+        name = "rows"
+        return aside.back(gathered(self._steps, rows, Mentioned.by(node), name, lambda: name))
+
+    def _where(
+        self, node: exp.Select, found: Alternatives, environment: Environment
+    ) -> Alternatives:
+        """The rows that WHERE keeps, joined with what subqueries say of them."""
+        where = node.args.get("where")
+        conjuncts = conjuncts_of(where.this) if where else []
+        asking = [conjunct for conjunct in conjuncts if subqueries_in(conjunct)]
+        plain = [conjunct for conjunct in conjuncts if not subqueries_in(conjunct)]
+        found = tuple(self._filtered(joined, plain) for joined in found)
+        outputs = [s for item in node.expressions for s in subqueries_in(item)]
+        later = subqueries_in(node.args["having"]) if node.args.get("having") else []
+        if not (asking or outputs or later):
+            return found
+        here = Surroundings(
+            self._text,
+            self._steps,
+            Mentioned.by(node),
+            lambda query, outer: self.read(query, environment, False, outer),
+        )
+        joined = found[0] if len(found) == 1 else self._gathered(node, found)
+        joined = filtered(here, joined, asking)
+        joined = self._filtered(joined, [c for c in asking if not is_kept_by(c)])
+        if is_grouped(node):
+            later += [s for s in outputs if not is_inside_aggregate(s)]
+            outputs = [s for s in outputs if is_inside_aggregate(s)]
+        joined = with_values(here, joined, outputs)
+        for subquery in later:
+            joined = compared_later(here, joined, subquery)
+        return (joined,)
+
+    def _filtered(self, joined: Joined, conjuncts: list[exp.Expr]) -> Joined:
+        for conjunct in conjuncts:
+            joined = joined.where(predicates_of(self._text, joined, conjunct, "WHERE"))
+        return joined
 
     def _term(self, node: exp.Select, joined: Joined, named: bool) -> Term:
         aggregation = Aggregation(self._text, joined)
@@ -180,13 +243,16 @@ class QueryReader:
         distinct = node.args.get("distinct")
         if distinct is not None:
             require_only(self._text, distinct, (), "DISTINCT")
-        return Term(
+        term = Term(
             joined.occurrences,
             distinct_predicates(joined),
             outputs,
             grouping,
             distinct is not None,
         )
+        if grouping is None or not joined.afterwards:
+            return term
+        return joined_after_grouping(self._steps, term, grouping, joined.afterwards)
 
     def _selected(
         self, node: exp.Select, joined: Joined, aggregation: Aggregation

@@ -114,7 +114,7 @@ def refused_join(text: SqlText, join: exp.Join) -> UsageError | None:
         place = text.keyword(join.this, side or kind)
         return text.error(
             "unsupported-join",
-            f"{kind} JOIN is not supported",
+            f"{side} {kind} JOIN is not supported",
             place,
             hint=f"write LEFT {kind} JOIN",
         )
@@ -145,17 +145,15 @@ def refused_generator(text: SqlText, at: exp.Expr | int, name: str) -> UsageErro
     )
 
 
-_SUBQUERY_HINT = "write it as a join in FROM; SELECT DISTINCT removes rows it doubles"
-
-_VALUE_HINT = "make it a view of its own and join the two when you query them"
+_SUBQUERY_HINT = "subqueries stand in FROM, WHERE, HAVING and the outputs of SELECT"
 _GROUPINGS_HINT = "list the columns to group by; several groupings are several views"
 
 # Expressions by the tree's class: code, name of the construct, keywords to point at, hint.
 _EXPRESSIONS: dict[type[exp.Expr], tuple[str, str, tuple[str, ...], str]] = {
-    exp.Exists: ("unsupported-subquery", "EXISTS", ("EXISTS",), _SUBQUERY_HINT),
-    exp.In: ("unsupported-subquery", "IN (SELECT …)", (), _SUBQUERY_HINT),
-    exp.Subquery: ("unsupported-subquery", "a subquery as a value", ("(",), _VALUE_HINT),
-    exp.Select: ("unsupported-subquery", "a subquery as a value", ("SELECT",), _VALUE_HINT),
+    exp.Exists: ("unsupported-subquery", "EXISTS here", ("EXISTS",), _SUBQUERY_HINT),
+    exp.In: ("unsupported-subquery", "IN (SELECT …) here", (), _SUBQUERY_HINT),
+    exp.Subquery: ("unsupported-subquery", "a subquery here", ("(",), _SUBQUERY_HINT),
+    exp.Select: ("unsupported-subquery", "a subquery here", ("SELECT",), _SUBQUERY_HINT),
     exp.Window: (
         "unsupported-window",
         "a window function (OVER)",
@@ -199,7 +197,7 @@ _EXPRESSIONS: dict[type[exp.Expr], tuple[str, str, tuple[str, ...], str]] = {
     exp.Tuple: ("unsupported-row-value", "a row of several values", ("(",), "compare the columns one by one with AND"),
     exp.Placeholder: ("unsupported-parameter", "a parameter", (":", "?", "{"), "write the value itself"),
     exp.Parameter: ("unsupported-parameter", "a parameter", ("@",), "write the value itself"),
-    exp.All: ("unsupported-subquery", "ALL (SELECT …)", ("ALL",), _SUBQUERY_HINT),
+    exp.All: ("unsupported-subquery", "ALL (SELECT …)", ("ALL",), "compare with (SELECT max(…) …) or min"),
     exp.Any: ("unsupported-subquery", "ANY", ("ANY", "SOME"), "compare with each value, joined by OR"),
     exp.Rollup: ("unsupported-group-by", "ROLLUP", ("ROLLUP",), _GROUPINGS_HINT),
     exp.Cube: ("unsupported-group-by", "CUBE", ("CUBE",), _GROUPINGS_HINT),

@@ -42,7 +42,8 @@ class Scope:
 
     ``outputs`` are names that can't be used here, though somebody may think so. ``values`` are what
     subqueries are worth, under names that no text can write. ``enclosing`` is the scope of the query
-    around, where a name is looked for that means nothing here.
+    around, where a name is looked for that means nothing here; ``beyond`` that of the one around it,
+    which is out of reach.
     """
 
     items: tuple[Item, ...] = ()
@@ -50,6 +51,7 @@ class Scope:
     outputs: tuple[str, ...] = ()
     values: tuple[Visible, ...] = ()
     enclosing: Scope | None = None
+    beyond: Scope | None = None
 
     @classmethod
     def of(cls, item: Item) -> Scope:

@@ -40,7 +40,7 @@ def alike(terms: Terms) -> Terms:
 
 def _conformed(term: Term, names: tuple[str, ...], types: list[Type]) -> Term:
     found = term.schema.fields
-    return _with_outputs(
+    return with_outputs(
         term,
         tuple(
             Output(name, o.expression if field.type == type else Cast(o.expression, type))
@@ -49,7 +49,8 @@ def _conformed(term: Term, names: tuple[str, ...], types: list[Type]) -> Term:
     )
 
 
-def _with_outputs(term: Term, outputs: tuple[Output, ...]) -> Term:
+def with_outputs(term: Term, outputs: tuple[Output, ...]) -> Term:
+    """The term with other outputs over the same rows or groups."""
     grouping = term.grouping
     if grouping is not None:
         grouping, outputs = canonically_named(grouping, outputs)

@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from viewkeeper.errors import UsageError
 from viewkeeper.views.definition import LOCAL, Occurrence, RelationName, Step, Term
 from viewkeeper.views.names import free_name
+
+# The row of the query around a subquery, while that is read: a relation that no step can hold.
+OUTER = RelationName(LOCAL, "^")
 
 Terms = tuple[Term, ...]
 
@@ -20,6 +24,12 @@ class Steps:
 
     def add(self, wanted: str, terms: Terms) -> Step:
         """The step with these terms: the one that is there, or a new one named much as ``wanted``."""
+        if any(o.name == OUTER for term in terms for o in term.occurrences):
+            raise UsageError(
+                "unsupported-correlation",
+                "this reads the rows around it in a way that is not supported",
+                hint="compare with the rows around in the WHERE of a plain SELECT … FROM … WHERE",
+            )
         step = self._by_terms.get(terms)
         if step is None:
             step = self._by_terms[terms] = Step(RelationName(LOCAL, self._free(wanted)), terms)
@@ -31,6 +41,10 @@ class Steps:
         name = free_name(wanted, self._names)
         self._names.add(name.casefold())
         return name
+
+    def terms_of(self, name: RelationName) -> Terms:
+        """The terms of a step; none for any other relation."""
+        return next((s.terms for s in self._by_terms.values() if s.name == name), ())
 
     def used_by(self, terms: Terms) -> tuple[Step, ...]:
         """The steps that the terms need, directly or through others, in order."""

@@ -68,8 +68,8 @@ _TEMPORAL = (Kind.DATE, Kind.TIMESTAMP, Kind.LOCAL_TIMESTAMP)
 class Translator:
     """Translates expressions of one place in a query.
 
-    ``column`` resolves a name, ``aggregate`` takes a call of an aggregate function, ``schema`` gives
-    the types of everything those two return.
+    ``column`` resolves a name, ``aggregate`` takes a call of an aggregate function, ``subquery`` a
+    subquery; ``schema`` gives the types of everything those three return.
     """
 
     def __init__(
@@ -78,11 +78,13 @@ class Translator:
         schema: Callable[[], Schema],
         column: Callable[[exp.Column], Expression],
         aggregate: Callable[[exp.Expr], Expression],
+        subquery: Callable[[exp.Expr], Expression],
     ) -> None:
         self.text = text
         self.schema = schema
         self._column = column
         self.aggregate = aggregate
+        self._subquery = subquery
 
     def condition(self, node: exp.Expr) -> Expression:
         """A condition; raises UsageError when it is no boolean."""
@@ -105,6 +107,10 @@ class Translator:
 
     def _untyped(self, node: exp.Expr) -> Expression:
         match node:
+            case exp.Exists() | exp.Subquery() | exp.Select():
+                return self._subquery(node)
+            case exp.In() if node.args.get("query"):
+                return self._subquery(node)
             case exp.Paren():
                 return self.translated(node.this)
             case exp.Column():
@@ -114,7 +120,7 @@ class Translator:
             case exp.Neg():
                 return self._negated(node)
             case exp.And() | exp.Or():
-                operands = tuple(self.condition(part) for part in _chain(node))
+                operands = tuple(self.condition(part) for part in operands_of(node))
                 return And(operands) if isinstance(node, exp.And) else Or(operands)
             case exp.Not():
                 return Not(self.condition(node.this))
@@ -147,10 +153,10 @@ class Translator:
         match node:
             case exp.Is():
                 return self._is(node)
-            case exp.In() if node.expressions and not node.args.get("query"):
+            case exp.In() if node.expressions:
                 operand, *options = self.together([node.this, *node.expressions])
                 found: Expression = InList(operand, tuple(options))
-            case exp.In() if not node.args.get("query"):
+            case exp.In():
                 raise self.text.error(
                     "empty-list", "IN needs a list of values", node, hint="write IN (value, …)"
                 )
@@ -294,7 +300,7 @@ def untyped_null(text: SqlText, node: exp.Expr) -> UsageError:
     )
 
 
-def _chain(node: exp.Expr) -> list[exp.Expr]:
+def operands_of(node: exp.Expr) -> list[exp.Expr]:
     """The operands of ``a AND b AND c`` in order; without recursion, for chains may be long."""
     operands: list[exp.Expr] = []
     kind = type(node)

@@ -116,10 +116,89 @@ SELECT r.k, r.s FROM a.r r ANTI JOIN b.t t ON r.x = t.x
 SELECT w.k, r.s FROM c.w w JOIN a.r r ON w.x = r.x ANTI JOIN b.t t ON w.k = t.k AND t.s = r.s
 """
 
+EXISTENCE = """
+SELECT r.k FROM a.r r WHERE EXISTS (SELECT 1 FROM b.t t WHERE t.x = r.x)
+SELECT r.k, r.s FROM a.r r WHERE EXISTS (SELECT * FROM b.t t WHERE t.x = r.x AND t.s = 'a') AND r.y > 0
+SELECT r.k FROM a.r r WHERE NOT EXISTS (SELECT 1 FROM b.t t WHERE t.x = r.x)
+SELECT r.k FROM a.r r WHERE NOT EXISTS (SELECT 1 FROM b.t t WHERE t.x > r.x AND t.y <> r.y)
+SELECT r.k FROM a.r r WHERE EXISTS (SELECT 1 FROM b.t t WHERE t.x < r.x AND t.y = r.y)
+SELECT r.k FROM a.r r WHERE EXISTS (SELECT 1 FROM b.t)
+SELECT r.k FROM a.r r WHERE NOT EXISTS (SELECT 1 FROM b.t t WHERE t.x > 4)
+SELECT r.k FROM a.r r WHERE NOT (NOT EXISTS (SELECT 1 FROM b.t t WHERE t.x + 1 = r.x))
+SELECT r.k FROM a.r r WHERE EXISTS (SELECT 1 FROM b.t t JOIN c.w w ON t.y = w.x WHERE t.x = r.x AND w.s <> r.s)
+SELECT r.k FROM a.r r WHERE EXISTS (SELECT 1 FROM b.t t WHERE t.x = r.x) AND NOT EXISTS (SELECT 1 FROM c.w w WHERE w.x = r.x)
+SELECT r.k, u.k AS other FROM a.r r JOIN a.u u ON r.y = u.y WHERE EXISTS (SELECT 1 FROM b.t t WHERE t.x = r.x AND t.k = u.k)
+SELECT r.k, u.k AS other FROM a.r r JOIN a.u u ON r.y = u.y WHERE NOT EXISTS (SELECT 1 FROM b.t t WHERE t.x = r.x AND t.k = u.k)
+SELECT l.k FROM a.r l WHERE EXISTS (SELECT 1 FROM a.r o WHERE o.y = l.y AND o.x <> l.x) AND NOT EXISTS (SELECT 1 FROM a.r o WHERE o.y = l.y AND o.x <> l.x AND o.s > l.s)
+SELECT r.k FROM a.r r WHERE r.x IN (SELECT t.x FROM b.t t)
+SELECT k FROM a.r WHERE x IN (SELECT y FROM b.t WHERE s <> 'a') AND y IN (SELECT x FROM c.w)
+SELECT r.k FROM a.r r WHERE r.x NOT IN (SELECT t.x FROM b.t t)
+SELECT r.k FROM a.r r WHERE r.x NOT IN (SELECT t.x FROM b.t t WHERE t.x IS NOT NULL)
+SELECT r.k, r.x FROM a.r r WHERE r.x NOT IN (SELECT t.x FROM b.t t WHERE t.y = r.y)
+SELECT r.k FROM a.r r WHERE r.x IN (SELECT t.x FROM b.t t WHERE t.y > r.y)
+SELECT r.k FROM a.r r WHERE r.x + 1 IN (SELECT t.x + r.y FROM b.t t)
+SELECT r.k FROM a.r r WHERE NOT r.x IN (SELECT x FROM b.t WHERE x > 2 UNION ALL SELECT x FROM c.w WHERE k = 1 AND x > 0)
+SELECT r.k FROM a.r r WHERE r.x IN (SELECT x FROM b.t UNION SELECT y FROM a.u)
+SELECT r.k FROM a.r r WHERE (r.x, r.y) IN (SELECT t.x, t.y FROM b.t t)
+SELECT r.k FROM a.r r WHERE (r.x, r.y) NOT IN (SELECT t.x, t.y FROM b.t t)
+SELECT r.k FROM a.r r WHERE r.x IN (SELECT x FROM b.t GROUP BY x HAVING count(*) > 1)
+SELECT r.k FROM a.r r WHERE r.x NOT IN (SELECT DISTINCT x FROM b.t WHERE x IS NOT NULL GROUP BY x HAVING sum(y) > 1)
+SELECT r.k FROM a.r r WHERE EXISTS (SELECT t.y FROM b.t t WHERE t.x = r.x GROUP BY t.y HAVING count(*) > 1)
+SELECT r.k FROM a.r r WHERE 3 IN (SELECT x FROM b.t)
+SELECT r.k FROM a.r r WHERE r.y > 2 OR EXISTS (SELECT 1 FROM b.t t WHERE t.x = r.x)
+SELECT r.k FROM a.r r WHERE r.y > 2 OR r.x NOT IN (SELECT x FROM b.t WHERE k > 2)
+SELECT r.k FROM a.r r WHERE r.x IN (SELECT x FROM b.t) OR r.y IN (SELECT x FROM c.w) OR r.k = 1
+SELECT r.k, EXISTS (SELECT 1 FROM b.t t WHERE t.x = r.x) AS has, r.x IN (SELECT x FROM c.w) AS is_in FROM a.r r
+SELECT r.k, CASE WHEN r.x NOT IN (SELECT x FROM b.t WHERE s = 'a') THEN 1 ELSE 0 END AS flag FROM a.r r
+SELECT r.k FROM a.r r WHERE EXISTS (SELECT 1 FROM b.t t WHERE t.x = r.x AND EXISTS (SELECT 1 FROM c.w w WHERE w.x = t.y))
+SELECT r.k FROM a.r r WHERE EXISTS (SELECT 1 FROM b.t t WHERE t.x = r.x AND t.y NOT IN (SELECT x FROM c.w WHERE x IS NOT NULL))
+SELECT r.k FROM a.r r WHERE NOT EXISTS (SELECT 1 FROM b.t t WHERE t.x = r.x AND NOT EXISTS (SELECT 1 FROM c.w w WHERE w.x = t.y))
+SELECT x, count(*) AS n FROM a.r r WHERE EXISTS (SELECT 1 FROM b.t t WHERE t.y = r.y) GROUP BY x
+SELECT DISTINCT s FROM a.r r WHERE NOT EXISTS (SELECT 1 FROM b.t t WHERE t.y = r.y)
+SELECT z.k FROM (SELECT k, x FROM a.r UNION ALL SELECT k, x FROM a.u) z WHERE z.x IN (SELECT x FROM b.t)
+SELECT r.k, t.k AS other FROM a.r r LEFT JOIN b.t t ON r.x = t.x WHERE r.y NOT IN (SELECT x FROM c.w WHERE x > 1)
+SELECT k FROM a.u WHERE EXISTS (SELECT 1 FROM b.t LEFT JOIN c.w ON t.x = w.x WHERE t.k = u.k AND w.k IS NULL)
+SELECT k FROM (SELECT k, x FROM a.r WHERE x IN (SELECT x FROM b.t)) z WHERE z.k IN (SELECT k FROM a.u) UNION ALL SELECT k FROM a.u WHERE x NOT IN (SELECT 1 FROM c.w)
+WITH big AS (SELECT x FROM b.t GROUP BY x HAVING count(*) > 1) SELECT k FROM a.r WHERE x IN (SELECT x FROM big) AND y NOT IN (SELECT x FROM big WHERE x IS NOT NULL)
+"""
+VALUES = """
+SELECT k FROM a.r WHERE x > (SELECT avg(x) FROM b.t)
+SELECT k FROM a.r WHERE x = (SELECT max(x) FROM a.r)
+SELECT k, x - (SELECT min(x) FROM b.t) AS above, (SELECT count(*) FROM c.w) AS n FROM a.r
+SELECT r.k FROM a.r r WHERE r.x < (SELECT max(t.x) FROM b.t t WHERE t.y = r.y)
+SELECT r.k FROM a.r r WHERE 2 * r.x < 1 + (SELECT sum(t.x) FROM b.t t WHERE t.y = r.y AND t.k > 1)
+SELECT r.k FROM a.r r WHERE (SELECT count(*) FROM b.t t WHERE t.y = r.y) = 0
+SELECT r.k FROM a.r r WHERE (SELECT count(*) FROM b.t t WHERE t.y = r.y) < r.x
+SELECT r.k, (SELECT count(*) FROM b.t t WHERE t.y = r.y) AS n, (SELECT max(t.s) FROM b.t t WHERE t.x = r.x) AS most FROM a.r r
+SELECT r.k, (SELECT sum(t.p) FROM b.t t WHERE t.y > r.y) AS total FROM a.r r
+SELECT r.k, (SELECT count(*) + 1 FROM b.t t WHERE t.y < r.y AND t.x <> r.x) AS place FROM a.r r
+SELECT r.k FROM a.r r WHERE r.x >= (SELECT max(t.x) FROM b.t t WHERE t.y <= r.y)
+SELECT r.k FROM a.r r WHERE coalesce((SELECT max(t.x) FROM b.t t WHERE t.y = r.y), -1) < r.x
+SELECT r.k FROM a.r r WHERE (SELECT max(t.x) FROM b.t t WHERE t.y = r.y) IS NULL
+SELECT r.k FROM a.r r WHERE r.x BETWEEN (SELECT min(t.x) FROM b.t t WHERE t.y = r.y) AND (SELECT max(x) FROM c.w)
+SELECT r.k FROM a.r r, a.u u WHERE r.y = u.y AND r.x = (SELECT min(t.x) FROM b.t t, c.w w WHERE t.y = w.x AND t.k = u.k)
+SELECT r.k FROM a.r r WHERE r.x IN (SELECT u.x FROM a.u u WHERE u.y > (SELECT min(t.x) FROM b.t t WHERE t.k = u.k))
+SELECT x, sum(y) AS total FROM a.r GROUP BY x HAVING sum(y) > (SELECT avg(y) FROM b.t)
+SELECT x, sum(y) - (SELECT min(y) FROM b.t) AS total FROM a.r GROUP BY x HAVING sum(y) > (SELECT avg(y) FROM b.t) AND count(*) > 1
+SELECT count(*) AS n, (SELECT count(*) FROM b.t) AS m FROM a.r
+SELECT sum(r.x * (SELECT max(x) FROM b.t)) AS total FROM a.r r
+SELECT r.y, sum((SELECT count(*) FROM b.t t WHERE t.x = r.x)) AS total FROM a.r r GROUP BY r.y
+WITH g AS (SELECT x, sum(y) AS total FROM a.r GROUP BY x) SELECT x FROM g WHERE total = (SELECT max(total) FROM g)
+WITH most AS (SELECT max(x) AS x FROM b.t) SELECT k FROM a.r WHERE x = (SELECT x FROM most)
+SELECT r.k FROM a.r r WHERE r.x > (SELECT max(t.x) FROM b.t t WHERE t.y = r.y AND r.k > 2)
+SELECT r.k, (SELECT sum(t.x) + r.k FROM b.t t WHERE t.y = r.y) AS v FROM a.r r
+SELECT r.k, (SELECT sum(t.x * r.x) FROM b.t t WHERE t.y = r.y) AS v FROM a.r r
+SELECT r.k, (SELECT count(DISTINCT t.x) FROM b.t t WHERE t.y = r.y) AS v FROM a.r r LEFT JOIN c.w w ON w.x = r.x
+SELECT DISTINCT (SELECT max(t.x) FROM b.t t WHERE t.y = r.y) AS v FROM a.r r
+SELECT r.k FROM a.r r WHERE r.x <> (SELECT min(x) FROM b.t) OR r.y = (SELECT max(y) FROM b.t WHERE t.x = r.x)
+SELECT z.k FROM (SELECT k, x FROM a.r UNION ALL SELECT k, x FROM a.u) z WHERE z.x > (SELECT avg(x) FROM b.t)
+SELECT r.k FROM a.r r WHERE EXISTS (SELECT 1 FROM b.t t WHERE t.x = r.x AND t.y > (SELECT min(w.x) FROM c.w w WHERE w.s = t.s))
+"""
+
 
 def texts(block: str) -> list[str]:
     """One view per line."""
     return [line for line in block.strip().splitlines() if line]
 
 
-TEXTS = texts(SUBQUERIES) + texts(OUTER_JOINS)
+TEXTS = texts(SUBQUERIES) + texts(OUTER_JOINS) + texts(EXISTENCE) + texts(VALUES)

@@ -1,0 +1,1 @@
+SELECT cust_id FROM shop.orders EXCEPT ALL SELECT cust_id FROM crm.customers
