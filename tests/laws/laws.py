@@ -121,6 +121,15 @@ def _twice_inverted(relation: Any) -> Any:
     return -inverse
 
 
+def _tagged(world: World, relation: Any) -> Any:
+    """With a column of copies: two where a condition holds, and none, said either way, elsewhere."""
+    p, q = world.setting.p, world.setting.q
+    none = Case(((q, Literal(0, INTEGER)),), Literal(None, INTEGER))
+    copies = Output("copies", Case(((p, Literal(2, INTEGER)),), none))
+    columns = tuple(Output(name, Column(name)) for name in relation.schema.names)
+    return relation.select((*columns, copies))
+
+
 Law = Callable[[World], tuple[Any, Any]]
 
 LAWS: dict[str, Law] = {
@@ -182,6 +191,14 @@ LAWS: dict[str, Law] = {
     "projection is linear over difference": lambda w: (
         (w.a - w.b).select(w.setting.outputs),
         w.a.select(w.setting.outputs) - w.b.select(w.setting.outputs),
+    ),
+    "copies are linear over difference": lambda w: (
+        _tagged(w, w.a - w.b).copied("copies"),
+        _tagged(w, w.a).copied("copies") - _tagged(w, w.b).copied("copies"),
+    ),
+    "copies are counts": lambda w: (
+        _tagged(w, w.a).copied("copies"),
+        _tagged(w, w.a.where(w.setting.p) + w.a.where(w.setting.p)),
     ),
     "selections commute": lambda w: (
         w.a.where(w.setting.p).where(w.setting.q),
