@@ -10,6 +10,7 @@ import decimal
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from viewkeeper.algebra.types import (
@@ -222,7 +223,13 @@ def checked_integer(value: int) -> int:
 
 def rounded(value: decimal.Decimal, type: Type) -> decimal.Decimal:
     """A decimal brought to its type's scale, half away from zero; raises UsageError on overflow."""
-    result = value.quantize(decimal.Decimal(1).scaleb(-type.scale), context=EXACT)
-    if len(result.as_tuple().digits) > type.precision and result:
+    result = value.quantize(_unit(type.scale), context=EXACT)
+    if result.adjusted() + type.scale >= type.precision and result:
         raise UsageError("decimal-overflow", f"{value} does not fit {type}")
     return result if result else abs(result)
+
+
+@lru_cache
+def _unit(scale: int) -> decimal.Decimal:
+    """1 with so many digits after the point: what values are brought to their scale by."""
+    return decimal.Decimal(1).scaleb(-scale)

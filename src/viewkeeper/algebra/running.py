@@ -45,7 +45,7 @@ class Wanted:
         named = ("total", "least", "greatest", "distinct", "distinct_total")
         return ("present", *(name for name in named if getattr(self, name)))
 
-    @property
+    @cached_property
     def extremes(self) -> bool:
         return self.least or self.greatest
 
@@ -91,21 +91,16 @@ class Argument:
         self._known = known
         self._in_order = sorted(known, key=ordering_key)
 
-    def change(self, values: Mapping[Any, int]) -> None:
-        """Let one transaction add so many copies of each value, or take them away."""
-        kept = self.kept
-        for value, count in values.items():
-            kept.present += count
-            if self.wanted.total:
-                kept.total = with_copies(kept.total, value, count)
-            if self.wanted.distinct:
-                self._count(value, count)
-            if self.wanted.extremes:
-                self._rank(value, count)
-        if self.wanted.extremes:
-            kept.least, kept.greatest = (
-                (self._in_order[0], self._in_order[-1]) if self._in_order else (None, None)
-            )
+    def change(self, value: Any, count: int) -> None:
+        """Let one transaction add so many copies of a value, or take them away."""
+        kept, wanted = self.kept, self.wanted
+        kept.present += count
+        if wanted.total:
+            kept.total = with_copies(kept.total, value, count)
+        if wanted.distinct:
+            self._count(value, count)
+        if wanted.extremes:
+            self._rank(value, count)
 
     def _count(self, value: Any, count: int) -> None:
         before = self._counts.get(value, 0)
@@ -125,6 +120,9 @@ class Argument:
             insort(self._in_order, value, key=ordering_key)
         elif after <= 0 < before:
             self._in_order.pop(bisect_left(self._in_order, ordering_key(value), key=ordering_key))
+        self.kept.least, self.kept.greatest = (
+            (self._in_order[0], self._in_order[-1]) if self._in_order else (None, None)
+        )
 
     def value(self, aggregate: Aggregate, type: Type) -> Any:
         """The aggregate of the argument's values."""
@@ -157,14 +155,23 @@ class Group:
             Argument(*parts) for parts in zip(arguments, wanted, counts, whole, strict=True)
         ]
 
-    def change(self, signed_rows: Iterable[tuple[Row, int]]) -> None:
+    def change(self, signed_rows: list[tuple[Row, int]]) -> None:
         """Let one transaction change the group by these rows of arguments."""
-        values: list[dict[Any, int]] = [{} for _ in self.arguments]
-        for row, count in signed_rows:
+        for _, count in signed_rows:
             self.rows += count
-            for by_value, value in zip(values, row, strict=True):
-                if value is not None:
-                    by_value[value] = by_value.get(value, 0) + count
         invariant(self.rows >= 0, "more rows leave a group than there are in it")
-        for argument, by_value in zip(self.arguments, values, strict=True):
-            argument.change({value: count for value, count in by_value.items() if count})
+        for place, argument in enumerate(self.arguments):
+            for value, count in _values(signed_rows, place):
+                argument.change(value, count)
+
+
+def _values(signed_rows: list[tuple[Row, int]], place: int) -> Iterable[tuple[Any, int]]:
+    """The values that a transaction adds or takes away at one place; those that it moves, do not."""
+    if len(signed_rows) == 1:
+        ((row, count),) = signed_rows
+        return () if row[place] is None else ((row[place], count),)
+    counts: dict[Any, int] = {}
+    for row, count in signed_rows:
+        if row[place] is not None:
+            counts[row[place]] = counts.get(row[place], 0) + count
+    return [(value, count) for value, count in counts.items() if count]
