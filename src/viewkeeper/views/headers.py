@@ -21,7 +21,9 @@ PROTOCOLS = (
     "sweep", "nested-sweep", "parallel-sweep", "recompute", "eca", "strobe", "c-strobe", "ring",
     "quiescent-ring", "ring-terms", "medwrap", "mre", "simplistic", "periodic", "virtual",
 )  # fmt: skip
-SETTINGS = ("refresh", "publish", "keep", "evolve", "freshness")
+SETTINGS = (
+    "refresh", "publish", "keep", "evolve", "freshness", "dispensable", "irreplaceable", "extent",
+)  # fmt: skip
 _KNOWN = ("consistency", "protocol", *SETTINGS)
 
 _HEADER = re.compile(r"\s*--\s*([A-Za-z][\w-]*)\s*:(.*)")
