@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from live.pipeline.recording import view_states
-from live.pipeline.witnessed import VIEW, WitnessedWriters
+from live.pipeline.witnessed import CUSTOMERS, ORDERS, REGIONS, VIEW, WitnessedWriters
 from viewkeeper.consistency import check
 from viewkeeper.runtime.keeper import Keeper
 from viewkeeper.views import Level
@@ -62,6 +62,34 @@ def test_run_killed_at_random_moments_stays_complete_and_exactly_once(shop, runn
         assert verdict.level is Level.COMPLETE, verdict.violation
     writers.close()
     print(f"{KILLS} kills at {killed_at}, {transactions} transactions, complete")  # noqa: T201
+
+
+def test_sqlite_transactions_of_a_time_when_nobody_looked_come_as_one(shop, running_spark):
+    """SQLite's last connection takes the log along that tells them apart: a state for all of them."""
+    shop.write_view("sales", VIEW)
+    writers = WitnessedWriters(shop, seed=3)
+    writers.fill()
+    with Keeper.open(shop.folder, allow_setup=True) as keeper:
+        keeper.run_until_caught_up()
+    for _ in range(KILLS):
+        for name in (REGIONS, ORDERS, REGIONS, CUSTOMERS, REGIONS):
+            writers.commit_alone(name)
+        process = start_run(shop.folder)
+        assert json.loads(process.stdout.readline())["event"] == "batch"
+        writers.commit_alone(REGIONS)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+    with Keeper.open(shop.folder) as keeper:
+        keeper.run_until_caught_up()
+        assert all(audit.is_equal for audit in keeper.audit())
+        warehouse = keeper.warehouse()
+        view = keeper.views["sales"].definition
+        states = [(state,) for state in view_states(warehouse, "sales", view.schema, 0)]
+    committed = {source: len(script) for source, script in writers.scripts.items()}
+    assert committed["shop"] + committed["crm"] < len(states) - 1 < sum(committed.values())
+    verdict = check([view], writers.histories, states)
+    assert verdict.level is Level.STRONG, verdict.violation
 
 
 def test_a_second_run_is_refused_while_one_is_going(shop, running_spark):

@@ -40,8 +40,10 @@ class WitnessedWriters:
     def __init__(self, shop, seed: int) -> None:
         self._shop = shop
         self._stop = threading.Event()
-        self._seed = seed
+        self._rngs = {name: random.Random(f"{seed} {name}") for name in SCHEMAS}
+        self._turns = dict.fromkeys(SCHEMAS, 0)
         self.initial: dict[RelationName, Bag] = {}
+        self._now: dict[RelationName, Bag] = {}
         self.scripts: dict[str, list[Transaction]] = {name.source: [] for name in SCHEMAS}
         self.errors: list[BaseException] = []
         self._threads: list[threading.Thread] = []
@@ -60,6 +62,7 @@ class WitnessedWriters:
             self.initial[name] = Bag.of(
                 schema, self._shop.fetch(name.source, f"SELECT * FROM {name.relation}")
             )
+        self._now = dict(self.initial)
 
     def start(self) -> None:
         self._threads = [
@@ -85,29 +88,38 @@ class WitnessedWriters:
     def histories(self) -> SourceHistories:
         return SourceHistories(self.initial, self.scripts)
 
+    def commit_alone(self, name: RelationName) -> None:
+        """One transaction, by a connection that is closed at once."""
+        writer = self._shop.databases[name.source].writer()
+        try:
+            self._commit(name, writer)
+        finally:
+            writer.close()
+
     def _write(self, name: RelationName) -> None:
         try:
-            rng = random.Random(f"{self._seed} {name}")
             writer = self._shop.databases[name.source].writer()
             self._writers.append(writer)
-            before = self.initial[name]
-            turn = 0
             while not self._stop.is_set():
-                turn += 1
-                writer.begin()
-                for sql, *parameters in _statements(name, rng, turn):
-                    writer.run(sql, *parameters)
-                writer.commit()
-                rows = writer.fetch(f"SELECT * FROM {name.relation}")
-                after = Bag.of(SCHEMAS[name], [tuple(row) for row in rows])
-                if after != before:
-                    script = self.scripts[name.source]
-                    change = ((name, after - before),)
-                    script.append(Transaction(name.source, len(script) + 1, change))
-                before = after
-                self._stop.wait(rng.expovariate(1 / _PAUSE_SECONDS[name]))
+                self._commit(name, writer)
+                pause = self._rngs[name].expovariate(1 / _PAUSE_SECONDS[name])
+                self._stop.wait(pause)
         except BaseException as error:
             self.errors.append(error)
+
+    def _commit(self, name: RelationName, writer: Writer) -> None:
+        self._turns[name] += 1
+        writer.begin()
+        for sql, *parameters in _statements(name, self._rngs[name], self._turns[name]):
+            writer.run(sql, *parameters)
+        writer.commit()
+        rows = writer.fetch(f"SELECT * FROM {name.relation}")
+        after = Bag.of(SCHEMAS[name], [tuple(row) for row in rows])
+        if after != self._now[name]:
+            script = self.scripts[name.source]
+            change = ((name, after - self._now[name]),)
+            script.append(Transaction(name.source, len(script) + 1, change))
+        self._now[name] = after
 
 
 # Dimensions change less often than facts, and every change of one touches many rows of the view.
