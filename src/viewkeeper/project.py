@@ -20,6 +20,8 @@ from viewkeeper.errors import UsageError
 
 PROJECT_FILE = "viewkeeper.toml"
 VIEWS_FOLDER = "views"
+TIE_TIMEOUT_SECONDS = 30.0
+OVERDUE = ("show-parts", "keep-waiting")
 
 # What each table of the file may hold, and the type of it.
 _KEYS: dict[str, dict[str, type | tuple[type, ...]]] = {
@@ -35,7 +37,9 @@ _KEYS: dict[str, dict[str, type | tuple[type, ...]]] = {
         "feed_url": str,
         "queries_per_second": (int, float),
         "rows_per_second": (int, float),
+        "outbox": str,
     },
+    "transactions": {"timeout_seconds": (int, float), "overdue": str},
 }
 
 
@@ -50,6 +54,8 @@ class SourceConfig:
     # How much may be asked of it; without a figure, as much as is needed.
     queries_per_second: float | None = None
     rows_per_second: float | None = None
+    # The relation in which its transactions say what they are part of.
+    outbox: str | None = None
 
     @property
     def url(self) -> str:
@@ -73,6 +79,9 @@ class ProjectConfig:
     spark_config: Mapping[str, str] = field(default_factory=dict)
     keep_transactions: float | None = None
     keep_days: float | None = None
+    # Transactions over several sources: how long their parts are waited for, and what then.
+    tie_timeout_seconds: float = TIE_TIMEOUT_SECONDS
+    tie_overdue: str = OVERDUE[0]
 
     @property
     def views_folder(self) -> Path:
@@ -96,12 +105,17 @@ def read_project(folder: Path) -> ProjectConfig:
     """Read and check the folder's file; raises UsageError with the place of what is wrong."""
     file = folder / PROJECT_FILE
     document = _document(file)
-    _require_known(document, ("warehouse", "spark", "sources"), "the file", file)
+    _require_known(document, ("warehouse", "spark", "sources", "transactions"), "the file", file)
     warehouse = _table(document, "warehouse", "warehouse", file)
     spark = _table(document, "spark", "spark", file)
     sources = document.get("sources", {})
     if not isinstance(sources, dict):
         raise _bad(file, "[sources] is not a table", hint="write [sources.NAME] for each source")
+    ties = _table(document, "transactions", "transactions", file)
+    if ties.get("overdue", OVERDUE[0]) not in OVERDUE:
+        raise _bad(
+            file, "overdue in [transactions] is unknown", detail=f"known are: {', '.join(OVERDUE)}"
+        )
     path = warehouse.get("path", "warehouse")
     return ProjectConfig(
         folder=folder,
@@ -112,6 +126,8 @@ def read_project(folder: Path) -> ProjectConfig:
         spark_config={k: str(v) for k, v in spark.get("config", {}).items()},
         keep_transactions=warehouse.get("keep_transactions"),
         keep_days=warehouse.get("keep_days"),
+        tie_timeout_seconds=ties.get("timeout_seconds", TIE_TIMEOUT_SECONDS),
+        tie_overdue=ties.get("overdue", OVERDUE[0]),
     )
 
 
@@ -167,6 +183,7 @@ def _source(sources: Mapping[str, Any], name: str, file: Path) -> SourceConfig:
         file.parent,
         section.get("queries_per_second"),
         section.get("rows_per_second"),
+        section.get("outbox"),
     )
 
 

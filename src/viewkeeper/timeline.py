@@ -6,9 +6,10 @@ of each source's transactions are included. Knows relations and their names, not
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, overload
 
 from viewkeeper.views.definition import RelationName
 
@@ -26,7 +27,10 @@ class Transaction:
 
     def change(self, name: RelationName) -> Any | None:
         """The signed rows it changed in that relation; None when it did not touch it."""
-        return next((rows for relation, rows in self.changes if relation == name), None)
+        for relation, rows in self.changes:
+            if relation == name:
+                return rows
+        return None
 
     @property
     def relations(self) -> tuple[RelationName, ...]:
@@ -81,3 +85,30 @@ class Cut:
 
     def __str__(self) -> str:
         return "⟨" + ", ".join(f"{source} {number}" for source, number in self.numbers) + "⟩"
+
+
+class Cuts(Sequence[Cut]):
+    """The cut after each of some transactions, made when somebody asks: a batch has many."""
+
+    def __init__(self, before: Cut, transactions: tuple[Transaction, ...]) -> None:
+        self._before = before
+        self._transactions = transactions
+
+    @cached_property
+    def _all(self) -> tuple[Cut, ...]:
+        cuts = [self._before]
+        for transaction in self._transactions:
+            cuts.append(cuts[-1].advanced(transaction.source, transaction.number))
+        return tuple(cuts[1:])
+
+    def __len__(self) -> int:
+        return len(self._transactions)
+
+    @overload
+    def __getitem__(self, index: int) -> Cut: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Cut, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Cut | tuple[Cut, ...]:
+        return self._all[index]

@@ -58,7 +58,7 @@ def _status(keeper: Any) -> dict[str, Any]:
         warehouse = latest = None
     now = dt.datetime.now(dt.UTC)
     age = None if latest is None else round((now - latest.committed_at).total_seconds(), 1)
-    known = {} if latest is None else latest.views
+    known = {} if latest is None else latest.shown_views
     positions = {} if latest is None else latest.positions
     return {
         "state": run["state"],

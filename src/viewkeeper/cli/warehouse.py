@@ -227,7 +227,7 @@ def entry_document(entry: Entry) -> dict[str, Any]:
         "positions": dict(entry.positions),
         "cut": entry.cut,
         "rows": {view: vars(tally) for view, tally in entry.statistics.items()},
-        "views": {view: state.as_json() for view, state in entry.views.items()},
+        "views": {view: state.as_json() for view, state in entry.shown_views.items()},
     }
 
 

@@ -113,6 +113,10 @@ class GlobalTransactions:
         """How many transactions wait."""
         return sum(len(queue) for queue in self._queues.values())
 
+    def holds(self, source: str) -> bool:
+        """Whether some transaction of that source waits."""
+        return bool(self._queues.get(source))
+
     def step(self, event: PartArrived | TimePassed) -> tuple[Action, ...]:
         match event:
             case PartArrived(part, now):

@@ -6,7 +6,7 @@ Events are what happened (past tense), actions are what must be done (imperative
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -181,7 +181,7 @@ class InstallBatch:
 
     change: Any
     numbers: tuple[int, ...]
-    cuts: tuple[Cut, ...]
+    cuts: Sequence[Cut]
     transactions: tuple[Transaction, ...]
     stores: Mapping[str, Any] = field(default_factory=dict)
 

@@ -28,7 +28,7 @@ from viewkeeper.protocols.messages import (
     TransactionArrived,
 )
 from viewkeeper.protocols.recent import RecentTransactions
-from viewkeeper.timeline import Cut, Transaction
+from viewkeeper.timeline import Cut, Cuts, Transaction
 from viewkeeper.views.assembly import Assembly
 from viewkeeper.views.definition import Occurrence, ViewDefinition
 
@@ -134,19 +134,19 @@ class ViewManager(Protocol):
         self.advanced(transactions)
         return InstallChange(change, self.applied, transactions)
 
-    def advanced(self, transactions: tuple[Transaction, ...]) -> tuple[Cut, ...]:
+    def advanced(self, transactions: tuple[Transaction, ...]) -> Cuts:
         """Count the transactions as applied; the cut after each of them."""
-        cuts = []
+        before, numbers = self.applied, dict(self.applied)
         for transaction in transactions:
-            if transaction.number != self.applied[transaction.source] + 1:
+            if transaction.number != numbers[transaction.source] + 1:
                 raise InvariantViolated(
                     f"{transaction} can't be installed now",
-                    detail=f"the view stands at {self.applied}",
+                    detail=f"the view stands at {Cut.of(numbers)}",
                 )
-            self.applied = self.applied.advanced(transaction.source, transaction.number)
-            cuts.append(self.applied)
+            numbers[transaction.source] = transaction.number
+        self.applied = Cut.of(numbers)
         self.recent.forget(self.applied)
-        return tuple(cuts)
+        return Cuts(before, transactions)
 
     # -- what a transaction means to the view ------------------------------------------------------
 

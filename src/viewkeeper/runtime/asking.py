@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from viewkeeper.runtime.pacing import Pace
 from viewkeeper.sources.interface import Cut, KeyedRead
 from viewkeeper.spark.arrow import COUNT, arrow_schema
 from viewkeeper.spark.staged import StagedRelation, Staging
-from viewkeeper.views.definition import Occurrence, ViewDefinition
+from viewkeeper.views.definition import Occurrence, Term
 
 
 @dataclass
@@ -43,18 +43,17 @@ class Questions:
         self.asked = {source: Asked() for source in self.cuts}
         self._locks = {source: threading.Lock() for source in self.cuts}
 
-    def answer(self, question: AskSource, definition: ViewDefinition) -> AnswerArrived:
-        """The rows that a question asks for, as they are at the source's cut."""
+    def answer(self, question: AskSource, terms: Sequence[Term]) -> AnswerArrived:
+        """The rows that a question over these terms asks for, as they are at the source's cut."""
         answers = []
         for part in question.parts:
             invariant(isinstance(part, KeyedPart), "live questions ask for rows by key")
             if isinstance(part, KeyedPart):
-                answers.append(self._rows(question.source, part, definition))
+                answers.append(self._rows(question.source, part, terms[part.term]))
         reflects = self.reflected[question.source]
         return AnswerArrived(question.question, tuple(answers), reflects)
 
-    def _rows(self, source: str, part: KeyedPart, definition: ViewDefinition) -> StagedRelation:
-        term = definition.terms[part.term]
+    def _rows(self, source: str, part: KeyedPart, term: Term) -> StagedRelation:
         occurrence = term.occurrence(part.alias)
         read = _keyed_read(occurrence, part)
         # A cut is used by one thread at a time.

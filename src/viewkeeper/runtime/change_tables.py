@@ -1,47 +1,102 @@
-"""Changed rows of many transactions as one table."""
+"""Changed rows of many transactions as one table per relation, made once for all views of a group."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from viewkeeper.algebra.types import INTEGER, Field, Row, Schema
-from viewkeeper.protocols.batched_sweep import Numbered
 from viewkeeper.protocols.messages import TXN
-from viewkeeper.sources.interface import RelationChange
-from viewkeeper.spark.arrow import arrow_schema
-from viewkeeper.spark.staged import StagedRelation, Staging
+from viewkeeper.runtime.integrator import Arrival
+from viewkeeper.spark.arrow import COUNT, arrow_schema
 from viewkeeper.views.definition import RelationName
 
 
-def change_relation(
-    staging: Staging,
-    name: RelationName,
-    whole: Schema,
-    narrow: Schema,
-    transactions: Iterable[Numbered],
-) -> StagedRelation:
-    """The changes of one relation: the columns of ``narrow``, the transaction's number, the count.
+def with_number(schema: Schema) -> Schema:
+    """The columns of changed rows: the relation's, and the number of the transaction."""
+    return Schema((*schema.fields, Field(TXN, INTEGER)))
 
-    ``whole`` is the schema of the feed's rows.
+
+class ChangeTables:
+    """The changes of transactions that have arrived, by number. Thread-safe.
+
+    Rows become columns when somebody asks for them, all that have come since the last time at once.
     """
-    rows: list[Row] = []
-    counts: list[int] = []
-    numbers: list[int] = []
-    for number, transaction in transactions:
-        change: RelationChange | None = transaction.change(name)
-        if change is None:
-            continue
-        for some, count in ((change.deleted, -1), (change.inserted, 1)):
-            rows += some
-            counts += [count] * len(some)
-            numbers += [number] * len(some)
-    schema = Schema((*narrow.fields, Field(TXN, INTEGER)))
-    types = arrow_schema(schema)
-    arrays = []
-    for field in narrow:
-        position = whole.position(field.name)
-        arrays.append(pa.array([row[position] for row in rows], types.field(field.name).type))
-    arrays += [pa.array(numbers, pa.int64()), pa.array(counts, pa.int64())]
-    return staging.relation(pa.Table.from_arrays(arrays, schema=types), schema)
+
+    def __init__(self, schemas: Mapping[RelationName, Schema]) -> None:
+        """``schemas``: of the feeds' rows, whole."""
+        self._tables = {name: _Table(with_number(schema)) for name, schema in schemas.items()}
+        self._lock = threading.Lock()
+
+    def add(self, arrivals: Iterable[Arrival]) -> None:
+        """These have arrived, in the order of their numbers."""
+        with self._lock:
+            for arrival in arrivals:
+                for name, change in arrival.transaction.changes:
+                    self._tables[name].add(arrival.number, change.deleted, change.inserted)
+
+    def forget(self, upto: int) -> None:
+        """Nobody will ask for transactions up to this number any more."""
+        with self._lock:
+            for table in self._tables.values():
+                table.forget(upto)
+
+    def changes(
+        self, name: RelationName, numbers: Sequence[int], columns: Sequence[str]
+    ) -> pa.Table:
+        """What transactions of these ascending numbers changed: columns, number, count."""
+        with self._lock:
+            rows = self._tables[name].rows(numbers)
+        return rows.select([*columns, TXN, COUNT])
+
+
+class _Table:
+    def __init__(self, schema: Schema) -> None:
+        self._schema = arrow_schema(schema)
+        self._table = self._schema.empty_table()
+        self._numbers = np.empty(0, np.int64)
+        self._new_rows: list[Row] = []
+        self._new_numbers: list[int] = []
+        self._new_counts: list[int] = []
+
+    def add(self, number: int, deleted: Sequence[Row], inserted: Sequence[Row]) -> None:
+        for rows, count in ((deleted, -1), (inserted, 1)):
+            if rows:
+                self._new_rows += rows
+                self._new_numbers += [number] * len(rows)
+                self._new_counts += [count] * len(rows)
+
+    def rows(self, numbers: Sequence[int]) -> pa.Table:
+        self._take_in()
+        first, last = numbers[0], numbers[-1]
+        start = int(np.searchsorted(self._numbers, first, "left"))
+        end = int(np.searchsorted(self._numbers, last, "right"))
+        rows = self._table.slice(start, end - start)
+        if last - first == len(numbers) - 1:
+            return rows
+        wanted = np.isin(self._numbers[start:end], np.asarray(numbers))
+        return rows.filter(pa.array(wanted))
+
+    def forget(self, upto: int) -> None:
+        self._take_in()
+        start = int(np.searchsorted(self._numbers, upto, "right"))
+        # Taken out for good, not only sliced off: memory must not grow.
+        self._table = self._table.slice(start).combine_chunks()
+        self._numbers = self._numbers[start:].copy()
+
+    def _take_in(self) -> None:
+        if not self._new_rows:
+            return
+        columns = zip(*self._new_rows, strict=True)
+        fields = list(self._schema)
+        arrays = [
+            pa.array(values, field.type) for values, field in zip(columns, fields[:-2], strict=True)
+        ]
+        arrays += [pa.array(self._new_numbers, pa.int64()), pa.array(self._new_counts, pa.int64())]
+        new = pa.Table.from_arrays(arrays, schema=self._schema)
+        self._table = pa.concat_tables([self._table, new])
+        self._numbers = np.concatenate([self._numbers, np.asarray(self._new_numbers, np.int64)])
+        self._new_rows, self._new_numbers, self._new_counts = [], [], []

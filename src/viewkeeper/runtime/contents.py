@@ -20,12 +20,12 @@ from viewkeeper.algebra.types import Schema
 from viewkeeper.protocols.messages import Reflected
 from viewkeeper.runtime.asking import counted
 from viewkeeper.runtime.bulk_reading import BulkReading, OnRows
-from viewkeeper.runtime.change_tables import change_relation
+from viewkeeper.runtime.change_tables import ChangeTables, with_number
 from viewkeeper.runtime.integrator import Arrival
 from viewkeeper.sources.interface import Cut
 from viewkeeper.spark.relation import SparkRelation
 from viewkeeper.spark.staged import Staging
-from viewkeeper.views.definition import RelationName, ViewDefinition
+from viewkeeper.views.definition import LOCAL, RelationName, ViewDefinition
 from viewkeeper.views.pruning import pruned
 
 
@@ -37,11 +37,12 @@ class Reading:
     cuts: Mapping[str, Cut]
     reflected: Mapping[str, Reflected]
     waiting: Iterable[Arrival]
+    changes: ChangeTables
     on_rows: OnRows = lambda name, rows: None
 
     def relations(self, definitions: Iterable[ViewDefinition]) -> dict[RelationName, SparkRelation]:
         """What the views read, by relation; a table may have columns that not all of them use."""
-        whole, needed = _columns(list(definitions))
+        needed = _columns(list(definitions))
         by_source: dict[str, dict[RelationName, Schema]] = {}
         for name, schema in needed.items():
             by_source.setdefault(name.source, {})[name] = schema
@@ -50,18 +51,18 @@ class Reading:
         def read_source(source: str) -> None:
             read = BulkReading(self.cuts[source], by_source[source], self.on_rows).batches()
             for name, batches in read.items():
-                found[name] = self._relation(name, whole[name], needed[name], batches)
+                found[name] = self._relation(name, needed[name], batches)
 
         with ThreadPoolExecutor(max_workers=max(len(by_source), 1)) as threads:
             list(threads.map(read_source, by_source))
         return found
 
     def _relation(
-        self, name: RelationName, whole: Schema, needed: Schema, batches: list[pa.RecordBatch]
+        self, name: RelationName, needed: Schema, batches: list[pa.RecordBatch]
     ) -> SparkRelation:
         relation: SparkRelation = self.staging.relation(counted(batches, needed), needed)
         ahead = [
-            (arrival.number, arrival.transaction)
+            arrival.number
             for arrival in self.waiting
             if arrival.transaction.source == name.source
             and self.reflected[name.source].includes(arrival.transaction.number)
@@ -69,23 +70,29 @@ class Reading:
         ]
         if not ahead:
             return relation
-        changes = change_relation(self.staging, name, whole, needed, ahead)
+        table = self.changes.changes(name, ahead, needed.names)
+        changes = self.staging.relation(table, with_number(needed))
         plain = changes.select(tuple(Output(c, Column(c)) for c in needed.names))
         return relation - plain
 
 
-def _columns(
-    definitions: list[ViewDefinition],
-) -> tuple[dict[RelationName, Schema], dict[RelationName, Schema]]:
-    """The whole schema of every relation, and the part of it that some view uses."""
-    whole = {o.name: o.schema for d in definitions for term in d.terms for o in term.occurrences}
-    used: dict[RelationName, set[str]] = {name: set() for name in whole}
-    for definition in map(pruned, definitions):
-        for term in definition.terms:
-            for occurrence in term.occurrences:
-                used[occurrence.name] |= set(occurrence.schema.names)
-    needed = {
-        name: Schema(tuple(field for field in schema if field.name in used[name]))
-        for name, schema in whole.items()
+def whole_schemas(definitions: Iterable[ViewDefinition]) -> dict[RelationName, Schema]:
+    """The base relations that views read, with all their columns: as feeds deliver them."""
+    return {
+        o.name: o.schema
+        for definition in definitions
+        for term in definition.all_terms
+        for o in term.occurrences
+        if o.source != LOCAL
     }
-    return whole, needed
+
+
+def _columns(definitions: list[ViewDefinition]) -> dict[RelationName, Schema]:
+    """Of every base relation the columns that some view uses."""
+    used: dict[RelationName, set[str]] = {}
+    for name, schema in (item for d in definitions for item in whole_schemas([pruned(d)]).items()):
+        used.setdefault(name, set()).update(schema.names)
+    return {
+        name: Schema(tuple(field for field in schema if field.name in used[name]))
+        for name, schema in whole_schemas(definitions).items()
+    }

@@ -8,7 +8,8 @@ their epochs may interleave in any way, and every number is a state of all views
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from viewkeeper.protocols.messages import TXN
+from viewkeeper.runtime.view import View
 from viewkeeper.sources.interface import Position, Source
+from viewkeeper.views.upkeep import InitialContents, Store
+from viewkeeper.warehouse.columns import owner_of, store_name
 from viewkeeper.warehouse.commits import Changes, EpochCommit, Extent
 from viewkeeper.warehouse.entries import Definition, Entry
+from viewkeeper.warehouse.warehouse import Warehouse
 from viewkeeper.warehouse.writer import Writer
 
 Cut = Mapping[str, Position]
+
+
+@dataclass(frozen=True)
+class FilledView:
+    """A view computed as a whole, and its stores."""
+
+    view: View
+    stores: tuple[Store, ...]
+    contents: InitialContents
 
 
 class Epochs:
@@ -42,28 +56,47 @@ class Epochs:
     def apply(
         self,
         numbers: Sequence[int],
+        states: Sequence[int],
         tables: Mapping[str, Sequence[pa.Table]],
         cuts: Mapping[str, Cut],
     ) -> Entry:
-        """A group's transactions of these numbers, which bring each of its views to its cut."""
+        """A group's transactions of these numbers, which bring each of its views to its cut.
+
+        The n-th of them shows in the epoch's state ``states[n]``, counted from 0.
+        """
         with self._lock:
             first = self.writer.latest.last_txn + 1
             views = {
-                view: Changes(_renumbered(pa.concat_tables(parts), numbers, first))
+                view: Changes(_renumbered(pa.concat_tables(parts), numbers, states, first))
                 for view, parts in tables.items()
             }
-            last = first + len(numbers) - 1
+            last = first + states[-1]
             return self._committed(first_txn=first, last_txn=last, views=views, cuts=cuts)
 
-    def fill(
-        self,
-        extents: Mapping[str, Any],
-        definitions: Mapping[str, Definition],
-        cuts: Mapping[str, Cut],
-    ) -> Entry:
-        """New views, whole, as they are at their cuts."""
-        views = {view: Extent(rows) for view, rows in extents.items()}
-        return self._standing(views=views, definitions=definitions, cuts=cuts)
+    def fill(self, filled: Iterable[FilledView], cuts: Mapping[str, Cut]) -> Entry:
+        """New views, whole, with their stores, as they are at their cuts."""
+        views: dict[str, Extent] = {}
+        definitions: dict[str, Definition] = {}
+        for each in filled:
+            name, text = each.view.name, each.view.text
+            views[name] = _extent(each.contents.view)
+            definitions[name] = Definition(each.view.definition.schema, text)
+            for store in each.stores:
+                table = store_name(name, store.name)
+                columns = [f"c{i}" for i in range(len(store.schema))]
+                rows = each.contents.stores[store.name].renamed(columns)
+                views[table] = _extent(rows)
+                definitions[table] = Definition(store.schema.renamed(columns), text)
+        replaced = frozenset(_stores_of(definitions, self.writer.latest)) - definitions.keys()
+        return self._standing(views=views, definitions=definitions, cuts=cuts, dropped=replaced)
+
+    def stored(self, view: str, stores: Iterable[Store]) -> dict[str, pa.Table]:
+        """The contents of a view's stores as they are committed."""
+        snapshot = Warehouse(self.writer.storage).snapshot()
+        return {
+            store.name: snapshot.read_arrow(store_name(view, store.name), with_count=True)
+            for store in stores
+        }
 
     def advance(self, cuts: Mapping[str, Cut]) -> Entry:
         """Nothing happened for these views up to their cuts; they and the sources take note of it."""
@@ -71,7 +104,7 @@ class Epochs:
 
     def drop(self, views: frozenset[str]) -> Entry:
         """These views are no longer wanted; their older states stay readable."""
-        return self._standing(dropped=views)
+        return self._standing(dropped=views | frozenset(_stores_of(views, self.writer.latest)))
 
     def _standing(self, **parts: Any) -> Entry:
         with self._lock:
@@ -98,6 +131,16 @@ class Epochs:
         return earliest(cuts.values(), self._sources)
 
 
+def _extent(rows: Any) -> Extent:
+    return Extent(rows.consolidated().frame)
+
+
+def _stores_of(views: Iterable[str], entry: Entry) -> Iterator[str]:
+    """The tables that the warehouse has as stores of these views."""
+    owners = set(views)
+    return (name for name in entry.views if owner_of(name) in owners)
+
+
 def earliest(cuts: Iterable[Cut], sources: Mapping[str, Source]) -> dict[str, Position]:
     """For each source, the earliest of its positions in some cuts."""
     found: dict[str, Position] = {}
@@ -112,12 +155,14 @@ def earliest(cuts: Iterable[Cut], sources: Mapping[str, Source]) -> dict[str, Po
     return found
 
 
-def _renumbered(table: pa.Table, numbers: Sequence[int], first: int) -> pa.Table:
-    """The n-th of the group's numbers becomes ``first`` + n."""
+def _renumbered(
+    table: pa.Table, numbers: Sequence[int], states: Sequence[int], first: int
+) -> pa.Table:
+    """The n-th of the group's numbers becomes ``first + states[n]``."""
     place = table.schema.get_field_index(TXN)
-    if numbers[-1] - numbers[0] == len(numbers) - 1:
+    if numbers[-1] - numbers[0] == states[-1] == len(numbers) - 1:
         column = pc.add(table.column(place), first - numbers[0])
     else:
-        old = table.column(place).to_numpy()
-        column = pa.array(np.searchsorted(np.asarray(numbers), old) + first, pa.int64())
+        which = np.searchsorted(np.asarray(numbers), table.column(place).to_numpy())
+        column = pa.array(np.asarray(states, np.int64)[which] + first, pa.int64())
     return table.set_column(place, table.schema.field(place), column)

@@ -42,21 +42,25 @@ from viewkeeper.merging.table import ViewUpdateTable
 from viewkeeper.protocols.messages import Reflected
 from viewkeeper.runtime.asking import Asked, reflected_by
 from viewkeeper.runtime.bulk_reading import OnRows
-from viewkeeper.runtime.contents import Reading
-from viewkeeper.runtime.epochs import Epochs
+from viewkeeper.runtime.change_tables import ChangeTables
+from viewkeeper.runtime.contents import Reading, whole_schemas
+from viewkeeper.runtime.epochs import Epochs, FilledView
 from viewkeeper.runtime.feeds import Delivery
-from viewkeeper.runtime.integrator import Arrival, Integrator, last_positions
+from viewkeeper.runtime.integrator import Arrival, Integrator, last_positions, states_of
 from viewkeeper.runtime.jobs import Job, StageFolder, Stopwatch, make_job
-from viewkeeper.runtime.live_sweep import LiveSweep
+from viewkeeper.runtime.live_managers import IncrementalManager, LiveManager, pruned_upkeep
 from viewkeeper.runtime.managing import ChangeComputed, ManagerFailed, ManagerThread
 from viewkeeper.runtime.pacing import Pace
+from viewkeeper.runtime.stores import Stores
+from viewkeeper.runtime.units import Unit
 from viewkeeper.runtime.view import View
 from viewkeeper.sources.interface import Cut, Position, SchemaChange, Source, SourceTransaction
 from viewkeeper.spark.session import Spark
 from viewkeeper.spark.staged import Staging
-from viewkeeper.views.assembly import WholeView
-from viewkeeper.views.definition import RelationName
-from viewkeeper.warehouse.entries import Definition, Entry
+from viewkeeper.views.assembly import Contents, WholeView
+from viewkeeper.views.definition import RelationName, ViewDefinition
+from viewkeeper.views.pruning import pruned
+from viewkeeper.warehouse.entries import Entry
 
 RETRY_SECONDS = 1.0
 # How soon to look again when a transaction has arrived that no cut shows yet.
@@ -173,23 +177,29 @@ class Group:
         self.is_loaded = False
         self._begin_anew([])
 
-    def _begin_anew(self, origins: Iterable[SourceTransaction]) -> None:
+    def _begin_anew(self, uncommitted: Iterable[Arrival]) -> None:
         """From the last committed state: new managers, an empty table, all that is not applied."""
         staging = Staging(self.around.spark.tiny, self._stage.path)
         self.integrator = Integrator(self.relations)
         self._applied = dict.fromkeys(self.sources, 0)
         self.jobs: dict[int, Job] = {}
         self._rows = 0
-        managers = {
-            name: LiveSweep(view.definition, staging, self.sources)
-            for name, view in self.views.items()
-        }
+        self._changes = ChangeTables(whole_schemas(view.definition for view in self.views.values()))
+        managers = {name: self._manager(name, staging) for name in self.views}
         promises = [Promise(manager.level) for manager in managers.values()]
         self.merge = MergeProcess(algorithm_for(promises, ViewUpdateTable(self.views)))
         self._managers = {
             name: ManagerThread(name, manager, self.inbox.put) for name, manager in managers.items()
         }
-        self._tell([a for o in origins if (a := self.integrator.arrived(o)) is not None])
+        again = (self.integrator.arrived(each.origin, each.unit) for each in uncommitted)
+        self._tell([arrival for arrival in again if arrival is not None])
+
+    def _manager(self, view: str, staging: Staging) -> LiveManager:
+        definition = self.views[view].definition
+        stores = pruned_upkeep(definition).stores
+        contents = {} if view in self.new else self.around.epochs.stored(view, stores)
+        held = Stores(stores if contents else (), contents)
+        return IncrementalManager(definition, staging, self.sources, self._changes, held)
 
     # -- its thread -------------------------------------------------------------------------------
 
@@ -270,8 +280,8 @@ class Group:
             self._recover()
 
     def _recover(self) -> None:
-        uncommitted = [a.origin for job in self.jobs.values() for a in job.batch]
-        uncommitted += [arrival.origin for arrival in self.integrator.pending]
+        uncommitted = [arrival for job in self.jobs.values() for arrival in job.batch]
+        uncommitted += self.integrator.pending
         self._dismiss()
         self._count(-self._backlog)
         deadline = time.monotonic() + RETRY_SECONDS
@@ -325,9 +335,11 @@ class Group:
         match message:
             case Delivery():
                 self._delivered(message)
-            case ChangeComputed(job, view, table):
+            case Unit(parts):
+                self._tell(list(self._arrivals(parts, unit=message)))
+            case ChangeComputed(job, view, tables):
                 if self.jobs.get(job.row) is job:  # else of a job that was given up
-                    lists = ActionList(view, (job.row,), table)
+                    lists = ActionList(view, (job.row,), tables)
                     self._carry_out(self.merge.step(ActionListArrived(lists)))
             case ManagerFailed(job, _, error):
                 if self.jobs.get(job.row) is job:
@@ -337,22 +349,24 @@ class Group:
 
     def _delivered(self, delivery: Delivery) -> None:
         source = delivery.source
-        arrivals = []
-        for item in delivery.items:
-            if self._is_repeated(item):
-                continue
-            match item:
-                case SourceTransaction():
-                    arrival = self.integrator.arrived(item)
-                    if arrival is not None:
-                        arrivals.append(arrival)
-                case SchemaChange():
-                    if RelationName(source, item.relation) in self.relations:
-                        raise _schema_changed(item)
+        arrivals = list(self._arrivals(delivery.items))
         self._life[source] = delivery.life
         if self._compared(source, delivery.position, self._fed[source]) > 0:
             self._fed[source] = delivery.position
         self._tell(arrivals)
+
+    def _arrivals(self, items: Iterable[Any], unit: object = None) -> Iterator[Arrival]:
+        for item in items:
+            if item.source not in self.sources or self._is_repeated(item):
+                continue
+            match item:
+                case SourceTransaction():
+                    arrival = self.integrator.arrived(item, unit)
+                    if arrival is not None:
+                        yield arrival
+                case SchemaChange():
+                    if RelationName(item.source, item.relation) in self.relations:
+                        raise _schema_changed(item)
 
     def _is_repeated(self, item: Any) -> bool:
         """Whether the views have it already: another group may be behind, and feeds are shared."""
@@ -370,6 +384,7 @@ class Group:
         if not arrivals:
             return
         self._count(sum(arrival.rows for arrival in arrivals))
+        self._changes.add(arrivals)
         for manager in self._managers.values():
             manager.tell(tuple(arrivals))
 
@@ -487,7 +502,8 @@ class Group:
             commit = todo.pop(0)
             tables: dict[str, list[Any]] = {}
             for each in commit.lists:
-                tables.setdefault(each.view, []).append(each.contents)
+                for name, table in each.contents.items():
+                    tables.setdefault(name, []).append(table)
             self._apply([self.jobs[row] for row in commit.rows], tables)
             todo += self.merge.step(WarehouseCommitted(commit.number))
 
@@ -498,11 +514,14 @@ class Group:
         batch = [arrival for job in jobs for arrival in job.batch]
         reached = self._reached_with(jobs)
         numbers = [arrival.number for arrival in batch]
-        entry = self.around.epochs.apply(numbers, tables, self._cuts_of(reached))
+        states = states_of(batch)
+        entry = self.around.epochs.apply(numbers, states, tables, self._cuts_of(reached))
         for job in jobs:
             job.clock.lap("commit")
             job.stage.remove()
             del self.jobs[job.row]
+        begun = [job.batch[0].number for job in self.jobs.values()]
+        self._changes.forget(min([numbers[-1] + 1, *begun]) - 1)
         self._noted, self._noted_at = reached, time.monotonic()
         self._count(-sum(job.rows for job in jobs))
         last = jobs[-1]
@@ -547,18 +566,29 @@ class Group:
 
     def _load(self) -> None:
         """Fill the new views, all at the cut that the group stands at."""
-        with self.recomputed(self.new) as extents:
-            definitions = {
-                name: Definition(self.views[name].definition.schema, self.views[name].text)
+        with self._contents(self.new) as contents:
+            filled = [
+                FilledView(
+                    self.views[name],
+                    pruned_upkeep(self.views[name].definition).stores,
+                    pruned_upkeep(self.views[name].definition).initial(contents[name]),
+                )
                 for name in self.new
-            }
-            frames = {name: extents[name].consolidated().frame for name in self.new}
-            self.around.epochs.fill(frames, definitions, self._cuts_of(self.reached, self.new))
+            ]
+            self.around.epochs.fill(filled, self._cuts_of(self.reached, self.new))
         self.new = ()
+        self._dismiss()
+        self._begin_anew(list(self.integrator.pending))
 
     @contextlib.contextmanager
-    def recomputed(self, views: Iterable[str]) -> Iterator[dict[str, Any]]:
-        """Views computed from their sources alone, at the state that the warehouse stands at."""
+    def recomputed(self, view: str) -> Iterator[Any]:
+        """A view computed from its sources alone, at the state that the warehouse stands at."""
+        with self._contents([view]) as contents:
+            yield WholeView(pruned(self.views[view].definition)).evaluated(contents[view])
+
+    @contextlib.contextmanager
+    def _contents(self, views: Iterable[str]) -> Iterator[dict[str, Contents]]:
+        """For each view, its relations as they are at the cut that the group stands at."""
         names = list(views)
         stage = StageFolder()
         staging = Staging(self.around.spark.bulk, stage.path)
@@ -566,22 +596,21 @@ class Group:
             with contextlib.ExitStack() as stack:
                 cuts = self._open_cuts(stack)
                 waiting = tuple(self.integrator.pending)
+                reflected = self._reflected(cuts)
                 reading = Reading(
-                    staging, cuts, self._reflected(cuts), waiting, self.around.on_rows
+                    staging, cuts, reflected, waiting, self._changes, self.around.on_rows
                 )
-                relations = reading.relations(self.views[name].definition for name in names)
-                yield {name: self._from_relations(name, relations) for name in names}
+                definitions = {name: self.views[name].definition for name in names}
+                relations = reading.relations(definitions.values())
+                yield {name: _narrow(d, relations) for name, d in definitions.items()}
         finally:
             stage.remove()
 
-    def _from_relations(self, view: str, relations: Mapping[RelationName, Any]) -> Any:
-        manager = self._managers[view].manager
 
-        def contents(name: RelationName) -> Any:
-            columns = manager.columns[name].names
-            return relations[name].select(tuple(Output(c, Column(c)) for c in columns))
-
-        return WholeView(manager.definition).evaluated(contents)
+def _narrow(definition: ViewDefinition, relations: Mapping[RelationName, Any]) -> Contents:
+    """Relations that several views share, with the columns that one of them uses."""
+    columns = {name: schema.names for name, schema in whole_schemas([pruned(definition)]).items()}
+    return lambda name: relations[name].select(tuple(Output(c, Column(c)) for c in columns[name]))
 
 
 def _feed_behind(names: list[str], waited_seconds: float) -> SourceError:

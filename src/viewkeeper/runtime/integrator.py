@@ -10,7 +10,7 @@ is ever applied that a later query might not see, and after a restart no change 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from viewkeeper.sources.interface import Position, SourceTransaction
@@ -26,6 +26,8 @@ class Arrival:
     origin: SourceTransaction
     transaction: Transaction
     rows: int
+    # Arrivals of one unit come one after the other and must show in one state.
+    unit: object = None
 
 
 class Integrator:
@@ -40,7 +42,7 @@ class Integrator:
         self._next_of_source = {name.source: 1 for name in self._names.values()}
         self.pending: deque[Arrival] = deque()
 
-    def arrived(self, origin: SourceTransaction) -> Arrival | None:
+    def arrived(self, origin: SourceTransaction, unit: object = None) -> Arrival | None:
         """Take a transaction in and number it; None when it concerns nobody here."""
         source = origin.source
         rows = 0
@@ -55,7 +57,7 @@ class Integrator:
             return None
         number = self._next_of_source[source]
         transaction = Transaction(source, number, tuple(changes))
-        arrival = Arrival(self._next_number, origin, transaction, rows)
+        arrival = Arrival(self._next_number, origin, transaction, rows, unit)
         self._next_of_source[source] = number + 1
         self._next_number += 1
         self.pending.append(arrival)
@@ -68,19 +70,37 @@ class Integrator:
         rows_max: int,
     ) -> tuple[Arrival, ...]:
         """Take out the longest prefix that all cuts reflect, within limits; at least one if one is
-        visible."""
+        visible. No unit is divided, whatever the limits are."""
         batch: list[Arrival] = []
         rows = 0
         for arrival in self.pending:
             rows += arrival.rows
-            if len(batch) >= transactions_max or (batch and rows > rows_max):
+            is_full = len(batch) >= transactions_max or (batch and rows > rows_max)
+            if is_full and not _are_one(batch[-1], arrival):
                 break
             if not reflects[arrival.origin.source](arrival.origin):
+                while batch and _are_one(batch[-1], arrival):
+                    batch.pop()
                 break
             batch.append(arrival)
         for _ in batch:
             self.pending.popleft()
         return tuple(batch)
+
+
+def _are_one(earlier: Arrival, later: Arrival) -> bool:
+    return later.unit is not None and earlier.unit is later.unit
+
+
+def states_of(batch: Sequence[Arrival]) -> list[int]:
+    """For each arrival, how many states the batch has before the one that it shows in."""
+    states: list[int] = []
+    for place, arrival in enumerate(batch):
+        if not place:
+            states.append(0)
+        else:
+            states.append(states[-1] + (not _are_one(batch[place - 1], arrival)))
+    return states
 
 
 def last_positions(batch: Iterable[Arrival]) -> dict[str, Position]:

@@ -10,6 +10,7 @@ with viewkeeper.open("project") as keeper:
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import datetime as dt
 import threading
 import time
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from viewkeeper.errors import SourceError, UsageError
+from viewkeeper.merging.global_transactions import GlobalTransactions, Overdue
 from viewkeeper.project import ProjectConfig, read_project
 from viewkeeper.runtime.audit import Audit, audited
 from viewkeeper.runtime.bulk_reading import RowsRead
@@ -25,6 +27,7 @@ from viewkeeper.runtime.group import Cycle
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.runtime.report import RunReport
 from viewkeeper.runtime.settings import limits_of, retention_of, spark_settings_of, storage_of
+from viewkeeper.runtime.units import Outbox, Units
 from viewkeeper.runtime.view import View
 from viewkeeper.runtime.views_folder import (
     catalog_of,
@@ -38,6 +41,7 @@ from viewkeeper.spark.session import Spark, start_spark
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import RelationName
 from viewkeeper.warehouse.background import Background, Housekeeping
+from viewkeeper.warehouse.columns import owner_of
 from viewkeeper.warehouse.ledger import Ledger
 from viewkeeper.warehouse.warehouse import Warehouse
 
@@ -128,7 +132,7 @@ class Keeper:
     # -- work -------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def pipeline(self) -> Iterator[Pipeline]:
+    def pipeline(self, on_event: OnEvent = _ignore) -> Iterator[Pipeline]:
         """The pipeline over all views, with the warehouse's lease held."""
         views = dict(self.views)
         sources = {name: self.source(name) for name in sources_used(views.values())}
@@ -139,7 +143,15 @@ class Keeper:
         with (
             warehouse.writer() as writer,
             Pipeline(
-                views, sources, writer, self.spark, source_limits=limits_of(self.config)
+                views,
+                sources,
+                writer,
+                self.spark,
+                source_limits=limits_of(self.config),
+                units=self._units(sources),
+                on_warning=lambda warning: on_event(
+                    {"event": "warning", **dataclasses.asdict(warning)}
+                ),
             ) as pipeline,
             contextlib.closing(Background(writer, housekeeping)),
         ):
@@ -153,7 +165,24 @@ class Keeper:
                 for r in v.definition.relations
                 if r.source == name
             }
-            source.setup(sorted(used))
+            outbox = self.config.source(name).outbox
+            source.setup(sorted(used | ({outbox} if outbox else set())))
+
+    def _units(self, sources: Mapping[str, Source]) -> Units:
+        """What holds the parts of global transactions back."""
+        outboxes = {}
+        for name, source in sources.items():
+            relation = self.config.source(name).outbox
+            if relation is not None:
+                found = source.schemas([relation]).get(relation)
+                if found is None:
+                    raise UsageError(
+                        "unknown-relation", f"source {name} has no relation {relation}, its outbox"
+                    )
+                outboxes[name] = Outbox(relation, found.schema)
+        config = self.config
+        machine = GlobalTransactions(config.tie_timeout_seconds, Overdue(config.tie_overdue))
+        return Units(machine, outboxes)
 
     def _created_warehouse(self) -> Warehouse:
         if Ledger.exists(storage_of(self.config)):
@@ -174,7 +203,7 @@ class Keeper:
         A source that is away is waited for. Raises SourceError for what only people can mend.
         """
         stop = stop or threading.Event()
-        with self.pipeline() as pipeline:
+        with self.pipeline(on_event) as pipeline:
             report = RunReport()
             self._load(pipeline, on_event)
             targets = pipeline.committed_now() if until_caught_up else {}
@@ -262,5 +291,6 @@ def _batch_event(cycle: Cycle) -> dict[str, Any]:
         "changed": {
             view: {"inserted": tally.inserted, "deleted": tally.deleted}
             for view, tally in cycle.entry.statistics.items()
+            if owner_of(view) is None
         },
     }

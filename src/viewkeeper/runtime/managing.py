@@ -1,4 +1,4 @@
-"""A view manager at work: a thread that carries its protocol's questions out, one job at a time.
+"""A view manager at work: a thread that does its jobs one after the other.
 
 The managers of a group are independent of each other. One may be some jobs ahead of another; the merge
 process sees to it that nobody notices.
@@ -8,31 +8,21 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from viewkeeper.errors import invariant
-from viewkeeper.protocols.messages import (
-    AskSource,
-    BatchClosed,
-    InstallBatch,
-    SourceSettled,
-    TransactionArrived,
-)
 from viewkeeper.runtime.integrator import Arrival
 from viewkeeper.runtime.jobs import Job
-from viewkeeper.runtime.live_sweep import LiveSweep
+from viewkeeper.runtime.live_managers import LiveManager, Tables
 
 
 @dataclass(frozen=True)
 class ChangeComputed:
-    """A view's part of a job is here, as an Arrow table: its columns, ``_txn``, ``_count``."""
+    """A view's part of a job is here."""
 
     job: Job
     view: str
-    table: Any
+    tables: Tables
 
 
 @dataclass(frozen=True)
@@ -59,9 +49,9 @@ class _Begun:
 
 
 class ManagerThread:
-    """Runs one view's protocol. Everything reaches it through its inbox, in order."""
+    """Runs one view's manager. Everything reaches it through its inbox, in order."""
 
-    def __init__(self, view: str, manager: LiveSweep, report: Report) -> None:
+    def __init__(self, view: str, manager: LiveManager, report: Report) -> None:
         self.view = view
         self.manager = manager
         self._report = report
@@ -96,33 +86,13 @@ class ManagerThread:
 
     def _take(self, message: _Arrived | _Begun) -> None:
         if isinstance(message, _Arrived):
-            for arrival in message.arrivals:
-                self.manager.step(TransactionArrived(arrival.transaction))
+            self.manager.arrived(message.arrivals)
             return
         self._do(message.job)
-        for source, number in message.settled.items():
-            # Every transaction of a batch was visible in a cut, so later cuts see it too.
-            self.manager.step(SourceSettled(source, number))
+        # Every transaction of a batch was visible in a cut, so later cuts see it too.
+        self.manager.settled(message.settled)
 
     def _do(self, job: Job) -> None:
-        with job.asking() as questions:
-            self.manager.staging = questions.staging
-            todo = deque(self.manager.step(BatchClosed(len(job.batch))))
-            change = None
-            while todo:
-                match todo.popleft():
-                    case AskSource() as question:
-                        answer = questions.answer(question, self.manager.definition)
-                        todo.extend(self.manager.step(answer))
-                    case InstallBatch(change):
-                        pass
-                    case _:
-                        invariant(False, f"{self.manager.name} wants what can't be done live")
+        tables = self.manager.maintain(job)
         if self.view in job.concerned:
-            self._report(ChangeComputed(job, self.view, _table(change)))
-
-
-def _table(change: Any) -> Any:
-    """A change as an Arrow table; where it is still Spark's to compute, it is computed here."""
-    table = getattr(change, "table", None)
-    return change.frame.toArrow() if table is None else table
+            self._report(ChangeComputed(job, self.view, tables))

@@ -10,19 +10,22 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from viewkeeper.merging.global_transactions import GlobalTransactions, Warn
 from viewkeeper.merging.groups import partition
 from viewkeeper.runtime.bulk_reading import OnRows
 from viewkeeper.runtime.epochs import Epochs, earliest
 from viewkeeper.runtime.feeds import Delivery, Failure, Feeds
 from viewkeeper.runtime.group import Cycle, Group, Limits, Surroundings
 from viewkeeper.runtime.pacing import Pace, SourceLimits
+from viewkeeper.runtime.units import Unit, Units
 from viewkeeper.runtime.view import View, require_live
-from viewkeeper.sources.interface import Position, Source, SourceTransaction
+from viewkeeper.sources.interface import FeedItem, Position, Source, SourceTransaction
 from viewkeeper.spark.session import Spark
 from viewkeeper.views.definition import RelationName
 from viewkeeper.warehouse.writer import Writer
@@ -47,13 +50,18 @@ class Pipeline:
         spark: Spark,
         limits: Limits = Limits(),  # noqa: B008  (immutable)
         source_limits: Mapping[str, SourceLimits] | None = None,
+        units: Units | None = None,
+        on_warning: Callable[[Warn], None] = lambda warning: None,
     ) -> None:
+        """``units`` holds parts of global transactions back; warnings come from feeds' threads."""
         for view in views.values():
             require_live(view.definition)
         self.views = dict(views)
         self.sources = {name: sources[name] for name in sorted(sources)}
         self.writer = writer
         self._outcomes: queue.SimpleQueue[Cycle | BaseException] = queue.SimpleQueue()
+        self._units = units or Units(GlobalTransactions(0.0), {})
+        self._on_warning = on_warning
         self._routing = threading.Lock()
         # Set whenever a group has filled its new views.
         self._loading = threading.Event()
@@ -77,7 +85,10 @@ class Pipeline:
             name: starts.get(name) or source.start_position()
             for name, source in self.sources.items()
         }
-        relations = {name: self._relations_of(name) for name in self.sources}
+        relations = {
+            name: (*self._relations_of(name), *self._units.relations_of(name))
+            for name in self.sources
+        }
         self.feeds = Feeds(self.sources, relations, self._routed, self._deliver)
         self.groups: list[Group] = []
         self._unions: list[_Union] = []
@@ -113,9 +124,9 @@ class Pipeline:
 
     def load(self, on_rows: OnRows = lambda name, rows: None) -> None:
         """Begin to keep the views; returns when the new ones are filled."""
-        dropped = frozenset(self.writer.latest.views) - frozenset(self.views)
+        dropped = self.writer.latest.shown_views.keys() - self.views.keys()
         if dropped:
-            self._around.epochs.drop(dropped)
+            self._around.epochs.drop(frozenset(dropped))
         self._around = replace(self._around, on_rows=on_rows)
         with self._routing:
             self._form_groups()
@@ -202,16 +213,18 @@ class Pipeline:
             member.finish()
         self._begin(successor)
 
-    def _tied(self, delivery: Delivery) -> None:
-        """Groups that one transaction of the delivery concerns become one, before they see it."""
-        if len(self.groups) < 2:
-            return
-        for item in delivery.items:
-            if isinstance(item, SourceTransaction) and len(item.changes) > 1:
-                changed = {RelationName(item.source, change.relation) for change in item.changes}
-                concerned = tuple(g for g in self.groups if not changed.isdisjoint(g.relations))
-                if len(concerned) > 1:
-                    self._replace(concerned, [name for g in concerned for name in g.views])
+    def _tied(self, items: Iterable[FeedItem]) -> None:
+        """Groups that one transaction, of one source or several, concerns become one before they
+        see any of it."""
+        changed = {
+            RelationName(item.source, change.relation)
+            for item in items
+            if isinstance(item, SourceTransaction)
+            for change in item.changes
+        }
+        concerned = tuple(g for g in self.groups if not changed.isdisjoint(g.relations))
+        if len(concerned) > 1:
+            self._replace(concerned, [name for g in concerned for name in g.views])
 
     # -- routing: in the feeds' threads ------------------------------------------------------------
 
@@ -223,12 +236,29 @@ class Pipeline:
             if delivery.source in group.sources:
                 group.has_room(lambda: self.feeds.is_stopping)
         with self._routing:
-            self._tied(delivery)
-            for group in self.groups:
-                if delivery.source in group.sources:
-                    group.inbox.put(delivery)
-            self._routed[delivery.source] = delivery.position
-            self._unite()
+            for released in self._units.released(delivery, time.monotonic()):
+                self._route(released)
+
+    def _route(self, released: Delivery | Unit | Warn) -> None:
+        match released:
+            case Warn():
+                self._on_warning(released)
+            case Unit(parts):
+                self._tied(parts)
+                sources = {part.source for part in parts}
+                for group in self.groups:
+                    if not sources.isdisjoint(group.sources):
+                        group.inbox.put(released)
+            case Delivery(source, items, position):
+                if len(self.groups) > 1:
+                    for item in items:
+                        if isinstance(item, SourceTransaction) and len(item.changes) > 1:
+                            self._tied([item])
+                for group in self.groups:
+                    if source in group.sources:
+                        group.inbox.put(released)
+                self._routed[source] = position
+                self._unite()
 
     # -- what it does -----------------------------------------------------------------------------
 
@@ -282,7 +312,7 @@ class Pipeline:
         group = self.group_of(view)
         group.rest()
         try:
-            with group.recomputed([view]) as extents:
-                yield extents[view]
+            with group.recomputed(view) as extent:
+                yield extent
         finally:
             group.start()

@@ -60,6 +60,9 @@ class SourceTransaction:
     identity: int | str
     committed_at: dt.datetime
     changes: tuple[RelationChange, ...]
+    # An id that the application gave it, and in how many transactions of any sources: a part of a
+    # global transaction. None where the application said nothing, or where a source can't carry it.
+    tie: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True)

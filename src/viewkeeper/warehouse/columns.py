@@ -24,8 +24,20 @@ RESERVED = (COUNT, TXN)
 # half of the readers would get NULLs.
 _FORBIDDEN = re.compile(r"[ ,;{}()\n\t=]")
 _VIEW_NAME = re.compile(r"[^\W_]\w*")
+_STORE_NAME = re.compile(rf"({_VIEW_NAME.pattern})@[\w.]+")
 
 _SIGNED = (pa.field(COUNT, pa.int64()), pa.field(TXN, pa.int64()))
+
+
+def store_name(view: str, store: str) -> str:
+    """The name of the table that keeps one of a view's stores: no view can be named so."""
+    return f"{view}@{store}"
+
+
+def owner_of(name: str) -> str | None:
+    """The view whose store it is; None for a view."""
+    match = _STORE_NAME.fullmatch(name)
+    return None if match is None else match[1]
 
 
 def stored_arrow_schema(schema: Schema) -> pa.Schema:
@@ -88,7 +100,7 @@ def _refuse(view: str, column: str, why: str) -> None:
 
 def check_view_name(name: str) -> None:
     """Raise UsageError unless the name can be a folder and a Spark table on every system."""
-    if not _VIEW_NAME.fullmatch(name):
+    if not _VIEW_NAME.fullmatch(name) and owner_of(name) is None:
         raise UsageError(
             "bad-view-name",
             f"a view can't be named {name!r}",

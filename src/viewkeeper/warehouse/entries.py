@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from viewkeeper.algebra.types import Schema
-from viewkeeper.warehouse.columns import schema_from_json, schema_to_json
+from viewkeeper.warehouse.columns import owner_of, schema_from_json, schema_to_json
 
 # What `json.dumps` takes; a source's position is such a value and means nothing to us.
 Json = Any
@@ -141,6 +141,11 @@ class Entry:
     def views(self) -> dict[str, ViewState]:
         """Every view's state, by name."""
         return {n: ViewState.from_json(v) for n, v in json.loads(self.views_json).items()}
+
+    @property
+    def shown_views(self) -> dict[str, ViewState]:
+        """The views that are for people: not what is stored beside them."""
+        return {name: state for name, state in self.views.items() if owner_of(name) is None}
 
     @property
     def serves_from(self) -> int:

@@ -118,7 +118,7 @@ def _last_where(holds: Callable[[int], bool], first: int, end: int) -> int:
 
 
 def _unknown_view(entries: Sequence[Entry], view: str, txn: int) -> UsageError:
-    known = sorted(entries[-1].views)
+    known = sorted(entries[-1].shown_views)
     since = [e.views[view].since_txn for e in entries if view in e.views]
     if since:
         return UsageError(

@@ -41,7 +41,7 @@ class Snapshot:
     @cached_property
     def views(self) -> dict[str, ViewState]:
         """Every view there is at this state."""
-        return self.entries[position_at(self.entries, self.txn)].views
+        return self.entries[position_at(self.entries, self.txn)].shown_views
 
     def _plan(self, view: str) -> reading.ReadPlan:
         state = serving(self.entries, view, self.txn)

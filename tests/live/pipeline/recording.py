@@ -10,7 +10,7 @@ from viewkeeper.runtime.group import Cycle
 from viewkeeper.runtime.integrator import Arrival
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.timeline import Cut, Transaction
-from viewkeeper.views.definition import RelationName
+from viewkeeper.views.definition import LOCAL, RelationName
 from viewkeeper.warehouse.warehouse import Warehouse
 
 
@@ -26,8 +26,9 @@ class Recording:
         self.schemas = {
             o.name: o.schema
             for view in self.views
-            for term in view.definition.terms
+            for term in view.definition.all_terms
             for o in term.occurrences
+            if o.source != LOCAL
         }
         self.sources = sorted({name.source for name in self.schemas})
         self.initial = {name: self.contents(shop, name) for name in self.schemas}

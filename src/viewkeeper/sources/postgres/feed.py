@@ -27,6 +27,10 @@ from viewkeeper.sources.postgres.replication import ReplicationStream
 from viewkeeper.sources.postgres.tracking import Tracked, TrackedRelations, identity_lost
 from viewkeeper.sources.urls import SourceUrl
 
+# With this prefix an application says what its transaction is part of:
+# SELECT pg_logical_emit_message(true, 'viewkeeper.transaction', '{"id": "…", "parts": 2}').
+TIE_PREFIX = "viewkeeper.transaction"
+
 
 class PostgresFeed(Feed):
     """Follows one slot. `source.PostgresSource.feed` has checked that the slot reaches back to ``start``."""
@@ -132,8 +136,9 @@ class PostgresFeed(Feed):
             if isinstance(piece, _Schema):
                 yield SchemaChange(self._source, position, **piece.fields)
             else:
+                at = transaction.begin.committed_at
                 yield SourceTransaction(
-                    self._source, position, transaction.xid, transaction.begin.committed_at, piece
+                    self._source, position, transaction.xid, at, piece, transaction.tie
                 )
         if not pieces:
             yield Progress(self._source, end)
@@ -206,6 +211,9 @@ class PostgresFeed(Feed):
 
     def _on_message(self, payload: bytes) -> None:
         message = pgoutput.decode_message(payload)
+        if message.prefix == TIE_PREFIX and message.transactional:
+            (self._transaction or self._outside()).tie = self._tie(message.content)
+            return
         if message.prefix != self._instance or not message.transactional:
             return
         try:
@@ -215,6 +223,20 @@ class PostgresFeed(Feed):
             note = {"tag": "a message", "unclear": "it is not from our event trigger"}
         for change in self._relations.noted(note):
             (self._transaction or self._outside()).schema(change)
+
+    def _tie(self, content: bytes) -> tuple[str, int]:
+        try:
+            said = json.loads(content)
+            return str(said["id"]), int(said["parts"])
+        except (ValueError, KeyError, TypeError):
+            raise SourceError(
+                "bad-tie",
+                f"a message in source {self._source} does not say what its transaction is part of",
+                source=self._source,
+                retryable=False,
+                detail=f"found {content[:80].decode(errors='replace')}",
+                hint='send {"id": "some text", "parts": 2} with the prefix ' + TIE_PREFIX,
+            ) from None
 
     # -- places and errors ------------------------------------------------------------------------
 
@@ -248,10 +270,11 @@ _Piece = _Schema | tuple[RelationChange, ...]
 class _Open:
     """A transaction as it comes in: rows by relation, cut into pieces by its schema changes."""
 
-    __slots__ = ("_done", "_rows", "begin", "xid")
+    __slots__ = ("_done", "_rows", "begin", "tie", "xid")
 
     def __init__(self, begin: pgoutput.Begin, xid: int) -> None:
         self.begin, self.xid = begin, xid
+        self.tie: tuple[str, int] | None = None
         self._done: list[_Piece] = []
         self._rows: dict[str, tuple[list[Any], list[Any]]] = {}
 
@@ -274,6 +297,9 @@ class _Open:
 
     def pieces(self) -> list[_Piece]:
         self._end_piece()
+        if self.tie is not None and not self._done:
+            # Nothing in it is for us, and still others wait for it.
+            self._done.append(())
         return self._done
 
 

@@ -1,0 +1,161 @@
+"""View managers over live changes: the protocols are the simulated ones, the rows come as tables."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from viewkeeper.algebra.bag import Bag
+from viewkeeper.errors import invariant
+from viewkeeper.protocols.batched_sweep import Numbered
+from viewkeeper.protocols.incremental import IncrementalView
+from viewkeeper.protocols.messages import (
+    AskSource,
+    AskStores,
+    BatchClosed,
+    InstallBatch,
+    SourceSettled,
+    StoresRead,
+    TransactionArrived,
+)
+from viewkeeper.runtime.change_tables import ChangeTables, with_number
+from viewkeeper.runtime.integrator import Arrival
+from viewkeeper.runtime.jobs import Job
+from viewkeeper.runtime.stores import Stores
+from viewkeeper.spark.arrow import arrow_schema
+from viewkeeper.spark.staged import Staging
+from viewkeeper.views.definition import LOCAL, RelationName, ViewDefinition
+from viewkeeper.views.level import Level
+from viewkeeper.views.pruning import pruned
+from viewkeeper.views.upkeep import Upkeep
+from viewkeeper.warehouse.columns import store_name
+
+# What a job changes, by table: the view, and its stores. Columns, ``_txn``, ``_count``.
+Tables = dict[str, pa.Table]
+
+
+class LiveManager(ABC):
+    """Keeps one view, job by job. Used by one thread at a time."""
+
+    level: Level
+
+    @abstractmethod
+    def arrived(self, arrivals: Iterable[Arrival]) -> None:
+        """These transactions have arrived; jobs will come for them, or for the first of them."""
+
+    @abstractmethod
+    def maintain(self, job: Job) -> Tables:
+        """The changes that the job's transactions make; all its questions are asked on the way."""
+
+    @abstractmethod
+    def settled(self, numbers: Mapping[str, int]) -> None:
+        """From now on all cuts reflect the sources' transactions up to these numbers."""
+
+
+def pruned_upkeep(definition: ViewDefinition) -> Upkeep:
+    """What is kept for a view, whose text may name more columns than it needs."""
+    return Upkeep(pruned(definition))
+
+
+class IncrementalManager(LiveManager):
+    """From changes alone, in batches: `IncrementalView`, and its stores."""
+
+    level = IncrementalView.level
+
+    def __init__(
+        self,
+        definition: ViewDefinition,
+        staging: Staging,
+        sources: tuple[str, ...],
+        changes: ChangeTables,
+        stores: Stores,
+    ) -> None:
+        self.view = definition.name
+        self._protocol = _LiveView(definition, staging, sources, changes)
+        self._stores = stores
+
+    def arrived(self, arrivals: Iterable[Arrival]) -> None:
+        for arrival in arrivals:
+            self._protocol.step(TransactionArrived(arrival.transaction))
+
+    def settled(self, numbers: Mapping[str, int]) -> None:
+        for source, number in numbers.items():
+            self._protocol.step(SourceSettled(source, number))
+
+    def maintain(self, job: Job) -> Tables:
+        protocol, staging = self._protocol, job.questions.staging
+        installed: InstallBatch | None = None
+        with job.asking() as questions:
+            protocol.staging = staging
+            todo = deque(protocol.step(BatchClosed(len(job.batch))))
+            while todo:
+                match todo.popleft():
+                    case AskSource() as question:
+                        answer = questions.answer(question, protocol.terms)
+                        todo.extend(protocol.step(answer))
+                    case AskStores(question, parts):
+                        found = tuple(staging.of_bag(self._stores.rows(part)) for part in parts)
+                        todo.extend(protocol.step(StoresRead(question, found)))
+                    case InstallBatch() as installed:
+                        pass
+                    case _:
+                        invariant(False, f"{protocol.name} wants what can't be done live")
+        if installed is None or self.view not in job.concerned:
+            return {}
+        stored: dict[str, Bag] = {n: change.to_bag() for n, change in installed.stores.items()}
+        self._stores.change(stored)
+        tables = {self.view: _table(installed.change)}
+        for name, change in installed.stores.items():
+            tables[store_name(self.view, name)] = _positional(_table(change))
+        return tables
+
+
+class _LiveView(IncrementalView):
+    """The protocol over tables of changes; batches are closed by the group."""
+
+    eager = False
+
+    def __init__(
+        self,
+        definition: ViewDefinition,
+        staging: Staging,
+        sources: tuple[str, ...],
+        changes: ChangeTables,
+    ) -> None:
+        self.staging = staging
+        self._tables = changes
+        narrow = pruned(definition)
+        self.columns = {
+            o.name: o.schema
+            for term in narrow.all_terms
+            for o in term.occurrences
+            if o.source != LOCAL
+        }
+        nothing = staging.relation(arrow_schema(narrow.schema).empty_table(), narrow.schema)
+        super().__init__(narrow, nothing, sources)
+
+    def embodied(self, bag: Bag) -> Any:
+        return self.staging.of_bag(bag)
+
+    def collected(self, name: RelationName, transactions: Iterable[Numbered]) -> Any:
+        """All changes of one relation in some transactions, as one staged table."""
+        narrow = self.columns[name]
+        numbers = [number for number, _ in transactions]
+        table = self._tables.changes(name, numbers, narrow.names)
+        return self.staging.relation(table, with_number(narrow))
+
+
+def _table(change: Any) -> pa.Table:
+    """A change as an Arrow table; where it is still Spark's to compute, it is computed here."""
+    table = getattr(change, "table", None)
+    return change.frame.toArrow() if table is None else table
+
+
+def _positional(table: pa.Table) -> pa.Table:
+    """A store's columns have names of our own, which not every table format takes."""
+    own = table.num_columns - 2
+    return table.rename_columns([*(f"c{i}" for i in range(own)), *table.column_names[own:]])

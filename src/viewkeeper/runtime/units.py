@@ -1,0 +1,117 @@
+"""Transactions over several sources, on their way from the feeds to the groups.
+
+An application ties the parts by an id that it writes in each of them, with the number of parts: in
+PostgreSQL as a logical message, elsewhere (and there too) as a row of an outbox table. What is tied is
+held back until it is whole; `merging.global_transactions` decides, here its words are carried out.
+
+A source whose next part is held back stands still, for everybody: its feed's position does not pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from viewkeeper.algebra.types import Schema
+from viewkeeper.errors import UsageError
+from viewkeeper.merging.global_transactions import (
+    Action,
+    GlobalTransactions,
+    NumberUnit,
+    Part,
+    PartArrived,
+    Tie,
+    TimePassed,
+    Warn,
+)
+from viewkeeper.runtime.feeds import Delivery
+from viewkeeper.sources.interface import FeedItem, Position, Progress, SourceTransaction
+
+ID, PARTS = "id", "parts"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Transactions of several sources that must show in one state."""
+
+    parts: tuple[FeedItem, ...]
+
+
+@dataclass(frozen=True)
+class Outbox:
+    """A relation in which a source's transactions say what they are part of."""
+
+    relation: str
+    schema: Schema
+
+    def __post_init__(self) -> None:
+        for column in (ID, PARTS):
+            if column not in self.schema.names:
+                raise UsageError(
+                    "bad-outbox",
+                    f"the outbox {self.relation} has no column {column}",
+                    detail=f"its columns are {', '.join(self.schema.names)}",
+                    hint="it needs id (a text) and parts (how many transactions have that id)",
+                )
+
+    def tie(self, transaction: SourceTransaction) -> Tie | None:
+        for change in transaction.changes:
+            if change.relation == self.relation and change.inserted:
+                row = change.inserted[0]
+                place = self.schema.position
+                return Tie(str(row[place(ID)]), int(str(row[place(PARTS)] or 1)))
+        return None
+
+
+class Units:
+    """Holds deliveries back as far as they must be. Used under a lock."""
+
+    def __init__(self, machine: GlobalTransactions, outboxes: Mapping[str, Outbox]) -> None:
+        self._machine = machine
+        self._outboxes = outboxes
+        # Where each source's feed stands when nothing of it is held back any more.
+        self._ahead: dict[str, Delivery] = {}
+
+    def relations_of(self, source: str) -> tuple[str, ...]:
+        """What must be read of the source beside the views' relations."""
+        return (self._outboxes[source].relation,) if source in self._outboxes else ()
+
+    def released(self, delivery: Delivery, now_seconds: float) -> Iterator[Delivery | Unit | Warn]:
+        """What may go on, in order."""
+        if not self._machine.held and not any(map(self._tie, delivery.items)):
+            yield delivery
+            return
+        self._ahead[delivery.source] = replace(delivery, items=())
+        for item in delivery.items:
+            if not isinstance(item, Progress):
+                part = Part(delivery.source, item, self._tie(item))
+                yield from self._carried_out(self._machine.step(PartArrived(part, now_seconds)))
+        yield from self._carried_out(self._machine.step(TimePassed(now_seconds)))
+        for source in [s for s in self._ahead if not self._machine.holds(s)]:
+            yield self._ahead.pop(source)
+
+    def _tie(self, item: FeedItem) -> Tie | None:
+        if not isinstance(item, SourceTransaction):
+            return None
+        if item.tie is not None:
+            return Tie(*item.tie)
+        outbox = self._outboxes.get(item.source)
+        return None if outbox is None else outbox.tie(item)
+
+    def _carried_out(self, actions: tuple[Action, ...]) -> Iterator[Delivery | Unit | Warn]:
+        for action in actions:
+            match action:
+                case NumberUnit((part,)):
+                    yield self._alone(part.source, part.transaction)
+                case NumberUnit(parts):
+                    yield Unit(tuple(part.transaction for part in parts))
+                    for part in parts:
+                        # The feed's place moves with it; its contents have gone ahead.
+                        yield replace(self._alone(part.source, part.transaction), items=())
+                case Warn():
+                    yield action
+
+    def _alone(self, source: str, item: FeedItem) -> Delivery:
+        life = self._ahead[source].life if source in self._ahead else ""
+        position: Position = item.position
+        return Delivery(source, (item,), position, life)
