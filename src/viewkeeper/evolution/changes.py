@@ -9,6 +9,7 @@ says of both whether they are included. Knows nothing of views.
 | RenameSC | `RenameAttribute`, `RenameRelation` |
 | DropSC | `DropAttribute`, `DropRelation` |
 | – | `ChangeType`: the paper has none; what can't be kept is a drop with a cast as replacement |
+| – | `Rewrite`: the rows changed and nobody was told which (TRUNCATE); names and types stay |
 """
 
 from __future__ import annotations
@@ -101,6 +102,16 @@ class ChangeType:
         return f"change {self.relation}.{self.attribute} from {self.before} to {self.after}"
 
 
+@dataclass(frozen=True)
+class Rewrite:
+    """The relation's contents changed without row changes in the feed: they must be read anew."""
+
+    relation: RelationName
+
+    def __str__(self) -> str:
+        return f"rewrite {self.relation}"
+
+
 SchemaChange = (
     AddAttribute
     | RenameAttribute
@@ -109,6 +120,7 @@ SchemaChange = (
     | RenameRelation
     | DropRelation
     | ChangeType
+    | Rewrite
 )
 Rename = RenameAttribute | RenameRelation
 

@@ -60,7 +60,7 @@ from viewkeeper.evolution.synchronization import (
 )
 from viewkeeper.evolution.update_log import UpdateLog
 from viewkeeper.evolution.versions import VersionHistory, ViewVersion
-from viewkeeper.protocols.messages import InstallChange
+from viewkeeper.protocols.messages import InstallChange, SourceSettled
 from viewkeeper.timeline import Cut, Transaction
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import Occurrence, ViewDefinition
@@ -114,6 +114,7 @@ class Management:
         self.catalog = catalog
         self.knowledge = knowledge
         self.applied = start
+        self._settled = start
         self.log = UpdateLog(start)
         self.engine = QueryEngine(self.log)
         self.relationships = ConcurrentUpdates()
@@ -138,8 +139,13 @@ class Management:
                 yield from self._continued(self.engine.rows_arrived(event))
             case QueryBroken():
                 yield from self._continued(self.engine.broken(event))
+            case SourceSettled(source, upto):
+                self._settled = self._settled.advanced(source, upto)
         while self.state is State.WAIT and self.queue and not self.is_retired:
             yield from self._begun(self.queue.popleft())
+        if self.state is State.WAIT:
+            # No question is open: every answer to come reflects what is settled now.
+            self.log.forget(self.applied, self._settled)
 
     @property
     def is_idle(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from viewkeeper.evolution.adaptation import Method
 from viewkeeper.evolution.changes import Update
 from viewkeeper.evolution.versions import ViewVersion
-from viewkeeper.protocols.messages import InstallChange, Reflected
+from viewkeeper.protocols.messages import InstallChange, Reflected, SourceSettled
 from viewkeeper.timeline import Cut
 
 # -- events -----------------------------------------------------------------------------------------
@@ -43,7 +43,7 @@ class QueryBroken:
     question: int
 
 
-Event = UpdateArrived | RowsArrived | QueryBroken
+Event = UpdateArrived | RowsArrived | QueryBroken | SourceSettled
 
 # -- actions ----------------------------------------------------------------------------------------
 

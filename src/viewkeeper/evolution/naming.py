@@ -18,6 +18,7 @@ from viewkeeper.evolution.changes import (
     DropRelation,
     RenameAttribute,
     RenameRelation,
+    Rewrite,
     SchemaChange,
 )
 from viewkeeper.views.definition import RelationName
@@ -32,7 +33,10 @@ class Names:
 
 
 def after(names: Names, change: SchemaChange) -> Names | None:
-    """The same relation and columns once the change has happened; None when it took one away."""
+    """The same relation and columns once the change has happened; None when it took one away.
+
+    Rows that were rewritten are other rows: they are lost too, until they have been read anew.
+    """
     if names.relation != change.relation:
         return names
     match change:
@@ -40,7 +44,7 @@ def after(names: Names, change: SchemaChange) -> Names | None:
             return Names(change.renamed, names.columns)
         case RenameAttribute(_, before, new):
             return Names(names.relation, _renamed(names.columns, before, new))
-        case DropRelation():
+        case DropRelation() | Rewrite():
             return None
         case DropAttribute(_, attribute) | ChangeType(_, attribute):
             return None if attribute in names.columns else names

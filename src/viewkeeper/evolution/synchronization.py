@@ -25,6 +25,7 @@ from viewkeeper.evolution.changes import (
     Rename,
     RenameAttribute,
     RenameRelation,
+    Rewrite,
     SchemaChange,
     relation_in,
 )
@@ -88,6 +89,8 @@ def synchronized(
             if isinstance(change, ChangeType) and change.is_widening:
                 return _widened(view, change, catalog)
             return _chosen(view, change, knowledge, catalog)
+        case Rewrite(relation) if places_of(view.definition, relation):
+            return _reread(view, change, catalog)
         case AddAttribute(relation, field) if places_of(view.definition, relation):
             return Offered(refreshed(view.definition, catalog), field)
         case _:
@@ -142,6 +145,15 @@ def _widened(view: EvolvingView, change: ChangeType, catalog: Catalog) -> Synchr
             computed.add(alias)
     mapping = EvolutionMapping(touched=frozenset(computed))
     reason = f"{change}: every value fits the wider type"
+    return Synchronized(definition, mapping, reason, _quality(view, definition, mapping))
+
+
+def _reread(view: EvolvingView, change: Rewrite, catalog: Catalog) -> Synchronization:
+    """The same view over other rows: what the extent holds of the old ones tells the difference."""
+    definition = refreshed(view.definition, catalog)
+    aliases = frozenset(alias for _, alias in places_of(definition, change.relation))
+    mapping = EvolutionMapping(touched=aliases, trusted=False)
+    reason = f"{change}: its rows must be read anew"
     return Synchronized(definition, mapping, reason, _quality(view, definition, mapping))
 
 

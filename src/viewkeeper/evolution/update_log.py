@@ -39,14 +39,14 @@ class UpdateLog:
         """From now on the view's names are those after this change."""
         self.position[change.source] = change.number
 
-    def forget(self, settled: Cut) -> None:
-        """Data changes up to here are included in the view and in every answer from now on.
+    def forget(self, applied: Cut, settled: Cut) -> None:
+        """Drop data changes that are in the view, and in every answer from now on.
 
         Schema changes stay: there are few, and names are traced through them.
         """
-        for source, number in settled:
-            known = self._transactions[source]
-            for old in [n for n in known if n <= number]:
+        for source, known in self._transactions.items():
+            bound = min(applied[source], settled[source])
+            for old in [number for number in known if number <= bound]:
                 del known[old]
 
     def __len__(self) -> int:

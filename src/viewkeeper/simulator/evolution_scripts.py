@@ -16,6 +16,7 @@ from viewkeeper.evolution.changes import (
     DropRelation,
     RenameAttribute,
     RenameRelation,
+    Rewrite,
     SchemaChange,
     SchemaChanged,
     Update,
@@ -69,9 +70,9 @@ class ScriptWriter:
         change = self._schema_change(source, present)
         if change is None:
             return None
-        if isinstance(change, AddAttribute | DropAttribute | ChangeType) and self._is_mirrored(
-            change
-        ):
+        if isinstance(
+            change, AddAttribute | DropAttribute | ChangeType | Rewrite
+        ) and self._is_mirrored(change):
             return None
         self.catalog = catalog_after(self.catalog, change)
         self._follow(change)
@@ -115,6 +116,8 @@ class ScriptWriter:
             case "add":
                 name = RelationName(source, self._free_name(source))
                 return AddRelation(name, relation.schema, relation.key)
+            case "rewrite":
+                return Rewrite(relation.name)
             case "type":
                 return self._retyped(relation, column)
             case _:

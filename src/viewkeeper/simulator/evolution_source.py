@@ -15,6 +15,7 @@ from viewkeeper.evolution.changes import (
     DropRelation,
     RenameAttribute,
     RenameRelation,
+    Rewrite,
     SchemaChange,
     SchemaChanged,
     Update,
@@ -43,6 +44,8 @@ def _changed(contents: Contents, change: SchemaChange) -> Contents:
             contents[name] = Bag(schema)
         case DropRelation():
             del contents[name]
+        case Rewrite():
+            contents[name] = Bag(contents[name].schema)
         case RenameRelation():
             contents[change.renamed] = contents.pop(name)
         case _:
@@ -73,7 +76,11 @@ def narrowed(rows: Bag, schema: Schema) -> Bag:
 
 
 class EvolvingSource:
-    """Makes its script's updates one after the other, and answers from what it holds then."""
+    """Makes its script's updates one after the other, and answers from what can be seen then.
+
+    A transaction becomes visible when it is revealed, in any order; a schema change waits until all
+    before it are visible, and is visible at once: a database locks the relation for it.
+    """
 
     def __init__(
         self, name: str, initial: Mapping[RelationName, Bag], script: tuple[Update, ...]
@@ -81,17 +88,32 @@ class EvolvingSource:
         self.name = name
         self.script = script
         self.committed = 0
+        self.invisible: list[int] = []
         self._contents: Contents = {r: rows for r, rows in initial.items() if r.source == name}
 
     @property
     def has_more(self) -> bool:
         return self.committed < len(self.script)
 
+    @property
+    def settled(self) -> int:
+        """All updates up to this number are visible."""
+        return min(self.invisible) - 1 if self.invisible else self.committed
+
     def commit(self) -> Update:
+        """Make the next update; it is not yet visible, unless it changes a schema."""
         update = self.script[self.committed]
         self.committed += 1
-        self._contents = contents_after(self._contents, update)
+        self.invisible.append(update.number)
+        if isinstance(update, SchemaChanged):
+            for number in list(self.invisible):
+                self.reveal(number)
         return update
+
+    def reveal(self, number: int) -> None:
+        """Let queries see an update from now on."""
+        self.invisible.remove(number)
+        self._contents = contents_after(self._contents, self.script[number - 1])
 
     def answer(self, question: ReadRelation) -> RowsArrived | QueryBroken:
         """The rows, or an error when something that was asked for is not there."""
@@ -104,7 +126,11 @@ class EvolvingSource:
         if question.keys is not None:
             rows = _matching(rows, question)
         found = rows.select(tuple(Output(f"#{c}", Column(c)) for c in question.columns))
-        return RowsArrived(question.question, found, Reflected(self.committed))
+        return RowsArrived(question.question, found, self._reflected)
+
+    @property
+    def _reflected(self) -> Reflected:
+        return Reflected(self.committed, without=frozenset(self.invisible))
 
 
 def _comparable(rows: Bag, question: ReadRelation) -> bool:

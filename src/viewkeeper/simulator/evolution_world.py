@@ -1,7 +1,8 @@
 """The simulated world of an evolving view: sources, channels, its management, and the states it shows.
 
 As `world`, for updates that change schemas too. Channels keep their order (the paper's assumption 1);
-questions take their time, so that everything may change before they are answered.
+questions take their time, so that everything may change before they are answered. With ``inversions``
+transactions become visible to queries later than they are announced, and not in order.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from viewkeeper.algebra import Bag
 from viewkeeper.errors import invariant
@@ -25,14 +25,14 @@ from viewkeeper.evolution.messages import (
     UpdateArrived,
 )
 from viewkeeper.evolution.versions import ViewVersion
-from viewkeeper.protocols.messages import InstallChange
+from viewkeeper.protocols.messages import InstallChange, SourceSettled
 from viewkeeper.simulator.evolution_scenario import EvolutionScenario
 from viewkeeper.simulator.evolution_source import EvolvingSource
 from viewkeeper.simulator.scheduler import MOOD_STEPS_MAX, Mood
-from viewkeeper.simulator.world import Commit, DeliverMessage, DeliverQuestion
+from viewkeeper.simulator.world import Commit, DeliverMessage, DeliverQuestion, Reveal
 from viewkeeper.timeline import Cut
 
-Choice = Commit | DeliverQuestion | DeliverMessage
+Choice = Commit | Reveal | DeliverQuestion | DeliverMessage
 MakeManagement = Callable[..., Management]
 
 
@@ -62,16 +62,18 @@ class EvolutionWorld:
         self,
         scenario: EvolutionScenario,
         make: MakeManagement = Management,
-        embody: Callable[[Bag], Any] = lambda bag: bag,
+        *,
+        inversions: bool = False,
     ) -> None:
         self.scenario = scenario
+        self.inversions = inversions
         self.sources = {
             name: EvolvingSource(name, scenario.initial, script)
             for name, script in sorted(scenario.scripts.items())
         }
         self.to_warehouse: dict[str, list[Event]] = {name: [] for name in self.sources}
         self.to_source: dict[str, list[ReadRelation]] = {name: [] for name in self.sources}
-        extent = embody(scenario.extent)
+        extent = scenario.extent
         self.management = make(
             scenario.view, extent, scenario.catalog, scenario.knowledge, scenario.start
         )
@@ -89,6 +91,8 @@ class EvolutionWorld:
         for name, source in self.sources.items():
             if source.has_more:
                 found.append(Commit(name))
+            if self.inversions:
+                found += [Reveal(name, number) for number in source.invisible]
             if self.to_source[name]:
                 found.append(DeliverQuestion(name, 0))
             if self.to_warehouse[name]:
@@ -99,8 +103,10 @@ class EvolutionWorld:
         """Make it happen."""
         match choice:
             case Commit(name):
-                update = self.sources[name].commit()
-                self.to_warehouse[name].append(UpdateArrived(update))
+                self._commit(self.sources[name])
+            case Reveal(name, number):
+                self.sources[name].reveal(number)
+                self._tell_settled(self.sources[name])
             case DeliverQuestion(name, index):
                 answer = self.sources[name].answer(self.to_source[name].pop(index))
                 self.counters.broken += isinstance(answer, QueryBroken)
@@ -108,6 +114,16 @@ class EvolutionWorld:
             case DeliverMessage(name, index):
                 for action in self.management.step(self.to_warehouse[name].pop(index)):
                     self._carry_out(action)
+
+    def _commit(self, source: EvolvingSource) -> None:
+        update = source.commit()
+        if not self.inversions and source.invisible:
+            source.reveal(update.number)
+        self.to_warehouse[source.name].append(UpdateArrived(update))
+        self._tell_settled(source)
+
+    def _tell_settled(self, source: EvolvingSource) -> None:
+        self.to_warehouse[source.name].append(SourceSettled(source.name, source.settled))
 
     def _carry_out(self, action: Action) -> None:
         latest = self.records[-1]
@@ -155,7 +171,7 @@ class EvolutionScheduler:
         match choice:
             case Commit():
                 return self._mood.value
-            case DeliverQuestion():
+            case DeliverQuestion() | Reveal():
                 return 0.3  # much happens on the way
             case DeliverMessage():
                 return 1.0

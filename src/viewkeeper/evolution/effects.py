@@ -1,0 +1,187 @@
+"""What a schema change would do to every view, before it is done: the blast radius, and who decides.
+
+Pure planning for people and for the live pipeline. Each view is untouched, goes on under other names, is
+offered a column, is read anew, gets another definition, or is retired; and its policy says whether that
+happens at once, waits for a person, or leaves the view as it is.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from viewkeeper.evolution.adaptation import Method
+from viewkeeper.evolution.changes import (
+    DropAttribute,
+    DropRelation,
+    Rewrite,
+    SchemaChange,
+    catalog_after,
+)
+from viewkeeper.evolution.knowledge import Knowledge
+from viewkeeper.evolution.map_va import NotApplicable, plan
+from viewkeeper.evolution.mapping import EvolutionMapping
+from viewkeeper.evolution.preferences import Policy
+from viewkeeper.evolution.quality import Quality
+from viewkeeper.evolution.rewriting import EvolvingView, used_columns
+from viewkeeper.evolution.synchronization import (
+    Offered,
+    Renamed,
+    Retired,
+    Synchronized,
+    Untouched,
+    preferences_after,
+    synchronized,
+)
+from viewkeeper.views.catalog import Catalog
+from viewkeeper.views.printing import view_sql
+from viewkeeper.views.pruning import pruned
+
+Views = Mapping[str, EvolvingView]
+
+
+class Kind(enum.Enum):
+    UNTOUCHED = "untouched"
+    RENAMED = "renamed silently"
+    OFFERED = "column offered"
+    REREAD = "read anew"
+    SYNCHRONIZED = "synchronized"
+    RETIRED = "retired"
+
+
+class Decision(enum.Enum):
+    """What the view's policy makes of the effect."""
+
+    PROCEED = "proceed"
+    ASK = "ask"
+    FREEZE = "freeze"
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What happens to one view. ``after`` is what it becomes; None when it is retired.
+
+    ``method`` says how its extent is brought over, ``method_reason`` why it must be recomputed.
+    """
+
+    view: str
+    kind: Kind
+    decision: Decision
+    after: EvolvingView | None
+    reason: str = ""
+    mapping: EvolutionMapping | None = None
+    quality: Quality | None = None
+    others: tuple[str, ...] = ()
+    method: Method = Method.KEPT
+    method_reason: str = ""
+
+    @property
+    def changes_what_is_read(self) -> bool:
+        return self.kind in (Kind.SYNCHRONIZED, Kind.RETIRED)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For `evolve --json`."""
+        return {
+            "view": self.view,
+            "effect": self.kind.value,
+            "decision": self.decision.value,
+            "reason": self.reason,
+            "sql": None if self.after is None else view_sql(self.after.definition),
+            "mapping": [] if self.mapping is None else list(self.mapping.lines()),
+            "quality": None if self.quality is None else self.quality.as_dict(),
+            "others": list(self.others),
+            "adaptation": None if self.after is None else self.method.value,
+            "adaptation_reason": self.method_reason,
+        }
+
+
+def effects(
+    change: SchemaChange, views: Views, knowledge: Knowledge, catalog: Catalog
+) -> tuple[Effect, ...]:
+    """One effect for each view, in order; ``knowledge`` and ``catalog`` are those before the change."""
+    after = catalog_after(catalog, change)
+    return tuple(_effect(name, view, change, knowledge, after) for name, view in views.items())
+
+
+def planned(
+    changes: Iterable[SchemaChange], views: Views, knowledge: Knowledge, catalog: Catalog
+) -> Iterator[tuple[SchemaChange, tuple[Effect, ...]]]:
+    """The effects of several changes, one after the other; a view that is retired has no more."""
+    remaining = dict(views)
+    for change in changes:
+        found = effects(change, remaining, knowledge, catalog)
+        yield change, found
+        remaining = {e.view: e.after for e in found if e.after is not None}
+        knowledge, catalog = knowledge.after(change), catalog_after(catalog, change)
+
+
+def contingencies(
+    view: EvolvingView, knowledge: Knowledge, catalog: Catalog
+) -> tuple[tuple[SchemaChange, Effect], ...]:
+    """What would happen if anything that the view reads were dropped: for `explain`."""
+    definition = view.definition
+    losses: dict[SchemaChange, None] = {}
+    for term in definition.all_terms:
+        for occurrence in term.occurrences:
+            if occurrence.name in definition.relations:
+                losses[DropRelation(occurrence.name)] = None
+                for column in used_columns(term, occurrence.alias):
+                    losses[DropAttribute(occurrence.name, column)] = None
+    return tuple(
+        (loss, effects(loss, {definition.name: view}, knowledge, catalog)[0]) for loss in losses
+    )
+
+
+def _effect(
+    name: str, view: EvolvingView, change: SchemaChange, knowledge: Knowledge, catalog: Catalog
+) -> Effect:
+    result = synchronized(view, change, knowledge, catalog)
+    match result:
+        case Untouched(definition):
+            found = Effect(name, Kind.UNTOUCHED, Decision.PROCEED, _becoming(view, definition))
+        case Offered(definition, field):
+            reason = f"{change}: the view may show {field.name}, of type {field.type}"
+            after = _becoming(view, definition)
+            found = Effect(name, Kind.OFFERED, Decision.PROCEED, after, reason)
+        case Renamed(definition, mapping):
+            reason = f"{change}: other names underneath, the same columns and rows"
+            after = _becoming(view, definition, mapping)
+            found = Effect(name, Kind.RENAMED, Decision.PROCEED, after, reason, mapping)
+        case Synchronized(definition, mapping, reason, quality, others):
+            kind = Kind.REREAD if isinstance(change, Rewrite) else Kind.SYNCHRONIZED
+            after = _becoming(view, definition, mapping)
+            method, why = _adaptation(view, after, mapping)
+            found = Effect(
+                name, kind, Decision.PROCEED, after, reason, mapping, quality, others, method, why
+            )
+        case Retired(reason, others):
+            found = Effect(name, Kind.RETIRED, Decision.PROCEED, None, reason, others=others)
+    return replace(found, decision=_decision(found, view.preferences.policy))
+
+
+def _becoming(
+    view: EvolvingView, definition: Any, mapping: EvolutionMapping | None = None
+) -> EvolvingView:
+    preferences = view.preferences
+    if mapping is not None:
+        preferences = preferences_after(preferences, mapping)
+    return EvolvingView(definition, preferences)
+
+
+def _adaptation(
+    view: EvolvingView, after: EvolvingView, mapping: EvolutionMapping
+) -> tuple[Method, str]:
+    """How the extent would be brought over, were nothing else to happen meanwhile."""
+    try:
+        queries = plan(pruned(view.definition), pruned(after.definition), mapping)
+    except NotApplicable as obstacle:
+        return Method.RECOMPUTE, str(obstacle)
+    return (Method.KEPT if queries.substitute is None else Method.MAP_VA), ""
+
+
+def _decision(effect: Effect, policy: Policy) -> Decision:
+    if not effect.changes_what_is_read or policy is Policy.AUTO:
+        return Decision.PROCEED
+    return Decision.ASK if policy is Policy.APPROVE else Decision.FREEZE
