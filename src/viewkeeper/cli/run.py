@@ -77,7 +77,8 @@ def run(
         listeners.append(write_json if table is None else table.on_event)
 
         def on_event(event: dict[str, Any]) -> None:
-            for listener in listeners:
+            # The view update table changes all the time: it is for those who look, not a message.
+            for listener in [state.on_event] if event["event"] == "merge" else listeners:
                 listener(event)
 
         # Spark takes Ctrl-C for itself when it starts, so we ask for it afterwards.

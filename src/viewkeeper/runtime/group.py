@@ -38,6 +38,7 @@ from viewkeeper.merging.messages import (
     WarehouseCommitted,
 )
 from viewkeeper.merging.mixtures import Promise, algorithm_for
+from viewkeeper.merging.rows import Colour
 from viewkeeper.merging.table import ViewUpdateTable
 from viewkeeper.protocols.messages import Reflected
 from viewkeeper.runtime.asking import Asked, reflected_by
@@ -176,6 +177,7 @@ class Group:
         self.has_failed = False
         self.is_loaded = False
         self._begin_anew([])
+        self.painting = self._painted()
 
     def _begin_anew(self, uncommitted: Iterable[Arrival]) -> None:
         """From the last committed state: new managers, an empty table, all that is not applied."""
@@ -497,6 +499,7 @@ class Group:
         )
 
     def _carry_out(self, commits: Iterable[CommitTransaction]) -> None:
+        self.painting = self._painted()
         todo = list(commits)
         while todo:
             commit = todo.pop(0)
@@ -505,7 +508,29 @@ class Group:
                 for name, table in each.contents.items():
                     tables.setdefault(name, []).append(table)
             self._apply([self.jobs[row] for row in commit.rows], tables)
+            self.painting = self._painted()
             todo += self.merge.step(WarehouseCommitted(commit.number))
+
+    def _painted(self) -> dict[str, Any]:
+        """The view update table as it is now, for people to look at."""
+        table = self.merge.table
+        rows = []
+        for number in table.rows:
+            cells = {view: table.cell(number, view) for view in table.columns}
+            job = self.jobs.get(number)
+            rows.append(
+                {
+                    "row": number,
+                    "transactions": 0 if job is None else len(job.batch),
+                    "cells": {
+                        view: {"colour": cell.colour.name.lower(), "state": cell.state}
+                        for view, cell in cells.items()
+                    },
+                    "waits_for": [v for v, cell in cells.items() if cell.colour is Colour.WHITE],
+                }
+            )
+        algorithm = self.merge.algorithm.name
+        return {"views": list(table.columns), "algorithm": algorithm, "rows": rows}
 
     def _apply(self, jobs: list[Job], tables: Mapping[str, list[Any]]) -> None:
         """Commit what the merge process has released, as one epoch."""

@@ -208,10 +208,15 @@ class Keeper:
             self._load(pipeline, on_event)
             targets = pipeline.committed_now() if until_caught_up else {}
             deadline = None if for_seconds is None else time.monotonic() + for_seconds
+            painted: list[dict[str, Any]] = []
             while not stop.is_set():
                 if deadline is not None and time.monotonic() >= deadline:
                     break
                 cycle = self._cycle(pipeline, on_event)
+                paintings = pipeline.paintings()
+                if paintings != painted:
+                    painted = paintings
+                    on_event({"event": "merge", "groups": painted})
                 if cycle is not None:
                     report.add(cycle)
                     on_event(_batch_event(cycle))

@@ -283,6 +283,10 @@ class Pipeline:
                 while True:
                     self.cycle(0)
 
+    def paintings(self) -> list[dict[str, Any]]:
+        """Every group's view update table."""
+        return [group.painting for group in tuple(self.groups)]
+
     def group_of(self, view: str) -> Group:
         return next(group for group in self.groups if view in group.views)
 

@@ -54,6 +54,8 @@ class RunState:
             case "batch":
                 self._state["state"] = "running"
                 self._state["batch"] = dict(event)
+            case "merge":
+                self._state["merge"] = {"groups": event["groups"]}
             case "source_waiting":
                 self._state["state"] = "waiting"
                 self._state["waiting"] = dict(event["error"])
