@@ -255,13 +255,22 @@ def _parts(term: Term) -> tuple:
 def random_rich_scenario(seed: int, transactions: int) -> Scenario:
     """The view and the history that this seed means; classes take turns."""
     rng = random.Random(f"rich {seed}")
+    builder = Builder(rng, random_relations(rng))
+    definition = builder.definition(CLASSES[seed % len(CLASSES)], "v")
+    return random_history(rng, definition, transactions)
+
+
+def random_relations(rng: random.Random) -> list[RelationName]:
+    """Two to four relations over one to three sources."""
     sources = [f"s{i}" for i in range(1, rng.randint(1, 3) + 1)]
-    relations = [
+    return [
         RelationName(sources[i % len(sources)], f"r{i}")
         for i in range(max(len(sources), rng.randint(2, 4)))
     ]
-    kind = CLASSES[seed % len(CLASSES)]
-    definition = Builder(rng, relations).definition(kind, "v")
+
+
+def random_history(rng: random.Random, definition: ViewDefinition, transactions: int) -> Scenario:
+    """What the view's relations hold, and what happens to them."""
     initial = {
         name: Bag.of(SCHEMA, [_row(rng) for _ in range(rng.randint(0, 4))])
         for name in definition.relations

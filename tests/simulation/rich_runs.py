@@ -39,10 +39,10 @@ def run(
     return world
 
 
-def check(scenario: Scenario, world: World) -> None:
+def check(scenario: Scenario, world: World, text: str | None = None) -> None:
     """Every transaction is a state of the view, and each is right; then the stores are right too."""
     definition = scenario.definition
-    oracle = Oracle(definition, dict(scenario.initial))
+    oracle = Oracle(definition, dict(scenario.initial), text)
     assert len(world.states) == scenario.number_of_transactions + 1
     contents = dict(scenario.initial)
     before = world.claims[0]

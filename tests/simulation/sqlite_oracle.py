@@ -37,10 +37,15 @@ COPIES_MAX = 2_000
 class Oracle:
     """The sources' relations in one SQLite database, and the view over them."""
 
-    def __init__(self, definition: ViewDefinition, initial: dict[RelationName, Bag]) -> None:
+    def __init__(
+        self, definition: ViewDefinition, initial: dict[RelationName, Bag], text: str | None = None
+    ) -> None:
+        """With the ``text`` that the definition was read from, SQLite runs that."""
         self.schema = definition.schema
-        self.sql = definition_sql(definition)
+        self.sql = text or definition_sql(definition)
         self._database = sqlite3.connect(":memory:")
+        for source in definition.sources:
+            self._database.execute(f"ATTACH ':memory:' AS {quoted(source)}")
         self._database.execute("CREATE TABLE copy_numbers (i INTEGER PRIMARY KEY)")
         self._database.executemany(
             "INSERT INTO copy_numbers VALUES (?)", ((i,) for i in range(1, COPIES_MAX + 1))
@@ -163,7 +168,9 @@ def sql(expression: Expression) -> str:
 
 
 def table(name: RelationName) -> str:
-    return quoted(name.relation if name.source == LOCAL else f"{name.source}.{name.relation}")
+    if name.source == LOCAL:
+        return quoted(name.relation)
+    return f"{quoted(name.source)}.{quoted(name.relation)}"
 
 
 def quoted(name: str) -> str:

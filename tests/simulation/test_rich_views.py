@@ -13,6 +13,7 @@ import pytest
 from simulation.broken_incremental import BROKEN
 from simulation.rich import CLASSES, random_rich_scenario
 from simulation.rich_runs import NETWORKS, Wrong, check, run
+from simulation.rich_texts import TEMPLATES, random_text_scenario
 from viewkeeper.errors import ViewkeeperError
 from viewkeeper.protocols.batched_sweep import BatchedSweep
 from viewkeeper.simulator.generator import Size, random_scenario
@@ -80,3 +81,14 @@ def test_a_linear_view_asks_what_batched_sweep_asks_and_stores_nothing(network):
         assert rich.counters == plain.counters
         assert rich.states == plain.states
         assert rich.protocol.held.contents == {}
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_every_transaction_leaves_what_sqlite_makes_of_the_same_text(chunk):
+    for seed in range(chunk, VIEWS // 3, CHUNKS):
+        text, scenario = random_text_scenario(seed, TRANSACTIONS)
+        world = run(scenario, seed, NETWORKS[seed // len(TEMPLATES) % len(NETWORKS)])
+        try:
+            check(scenario, world, text)
+        except (Wrong, AssertionError) as error:
+            raise AssertionError(f"seed {seed}, {text}: {error}") from error

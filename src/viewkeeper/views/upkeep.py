@@ -135,7 +135,7 @@ class Upkeep:
 
     @cached_property
     def _routes(self) -> tuple[Route, ...]:
-        return routes(ViewDefinition(self.definition.name, self.definition.all_terms))
+        return routes(self.definition)
 
     @cached_property
     def obstacles(self) -> tuple[str, ...]:
