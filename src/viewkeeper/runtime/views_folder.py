@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from textwrap import indent
 
 from viewkeeper.errors import UsageError
 from viewkeeper.runtime.view import View
 from viewkeeper.sources.interface import Source
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
-from viewkeeper.views.parser import parse_view
+from viewkeeper.views.parser import parse_with_references
 
 
 def catalog_of(sources: Mapping[str, Source]) -> Catalog:
@@ -47,8 +48,20 @@ def view_texts(folder: Path) -> dict[str, str]:
 
 
 def parsed_views(texts: Mapping[str, str], catalog: Catalog) -> dict[str, View]:
-    """The views that some texts define; raises UsageError with the place in the text."""
-    return {name: View(parse_view(name, text, catalog), text) for name, text in texts.items()}
+    """The views that some texts define; raises UsageError with the place in the text.
+
+    A view may read others by name. Their texts are then part of its own, as comments: when one of them
+    changes, it changes too.
+    """
+    views = {}
+    for name, text in texts.items():
+        definition, read = parse_with_references(name, text, catalog, texts)
+        views[name] = View(definition, text + "".join(_remembered(o, texts[o]) for o in read))
+    return views
+
+
+def _remembered(name: str, text: str) -> str:
+    return f"\n-- reads the view {name}:\n" + indent(text.rstrip(), "--   ", lambda line: True)
 
 
 def sources_used(views: Iterable[View]) -> tuple[str, ...]:

@@ -62,6 +62,7 @@ class FromReader:
     """Reads the FROM of one SELECT.
 
     ``read_query`` reads a subquery to its terms; its flag says whether that must name its outputs.
+    ``read_view`` gives another view, by its name and its terms, if there is one of that name.
     """
 
     text: SqlText
@@ -69,6 +70,7 @@ class FromReader:
     environment: Environment
     steps: Steps
     read_query: Callable[[exp.Expr, Environment, bool], tuple[Term, ...]]
+    read_view: Callable[[Name, exp.Expr], tuple[str, tuple[Term, ...]] | None]
     # Folded aliases: those the text gives, and those made up for occurrences of subqueries.
     _given: set[str] = field(default_factory=set)
     _made: set[str] = field(default_factory=set)
@@ -179,9 +181,12 @@ class FromReader:
         parts = [node.args.get(key) for key in ("catalog", "db", "this")]
         path = tuple(name_of(part) for part in parts if part is not None)
         named = self.environment.find(path[0]) if len(path) == 1 else None
+        view = self.read_view(path[0], node) if len(path) == 1 and named is None else None
         if named is not None:
             terms = self.read_query(named.query, named.environment, not named.columns)
-            found = self._embedded(terms, alias_given(node) or named.name, node, named.columns)
+            found = self._embedded(terms, named.name, node, named.columns)
+        elif view is not None:
+            found = self._embedded(view[1], view[0], node, ())
         else:
             found = (self._base(node, path),)
         names = _column_aliases(node)
@@ -205,7 +210,7 @@ class FromReader:
             inner.set("with_", with_)
         names = _column_aliases(node)
         terms = self.read_query(inner, self.environment, not names)
-        return self._embedded(terms, alias_given(node), node, names)
+        return self._embedded(terms, "", node, names)
 
     def _parenthesised(self, node: exp.Subquery) -> Alternatives:
         """``(a JOIN b ON …)``: without an alias its tables keep their names."""
@@ -220,10 +225,12 @@ class FromReader:
         return self._joins(renamed, node.args.get("joins") or [])
 
     def _embedded(
-        self, terms: tuple[Term, ...], alias: str, node: exp.Expr, names: tuple[str, ...]
+        self, terms: tuple[Term, ...], name: str, node: exp.Expr, names: tuple[str, ...]
     ) -> Alternatives:
+        """A query in the place of a table, under its alias or its own ``name``, if it has one."""
+        alias = alias_given(node) or name
         if not all(term.is_linear for term in terms):
-            terms = (self._stepped(terms, alias),)
+            terms = (self._stepped(terms, name or alias or "subquery", alias or "subquery"),)
         taken = frozenset(self._given | self._made)
         found = tuple(embedded(term, alias, taken) for term in terms)
         self._made |= {o.alias.casefold() for joined in found for o in joined.occurrences}
@@ -231,9 +238,9 @@ class FromReader:
             found = tuple(self._renamed(joined, node, names) for joined in found)
         return found
 
-    def _stepped(self, terms: tuple[Term, ...], alias: str) -> Term:
+    def _stepped(self, terms: tuple[Term, ...], name: str, alias: str) -> Term:
         """What groups or removes duplicates does not dissolve: a step of its own, read as it is."""
-        occurrence = occurrence_of(self.steps.add(alias or "subquery", terms), alias or "subquery")
+        occurrence = occurrence_of(self.steps.add(name, terms), alias)
         names = occurrence.schema.names
         outputs = tuple(Output(name, Column(occurrence.qualified(name))) for name in names)
         return Term((occurrence,), (), outputs)

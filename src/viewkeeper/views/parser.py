@@ -6,29 +6,46 @@ with line and column for everything that can't be maintained.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import ViewDefinition
 from viewkeeper.views.from_clause import Environment
 from viewkeeper.views.headers import read_headers
 from viewkeeper.views.queries import QueryReader
+from viewkeeper.views.references import References
 from viewkeeper.views.sqltext import SqlText
 from viewkeeper.views.steps import Steps
 from viewkeeper.views.syntax import parsed
 
 
-def parse_view(name: str, text: str, catalog: Catalog) -> ViewDefinition:
-    """The definition of the view ``name`` that ``text`` gives; raises UsageError."""
+def parse_view(
+    name: str, text: str, catalog: Catalog, views: Mapping[str, str] | None = None
+) -> ViewDefinition:
+    """The definition of the view ``name`` that ``text`` gives; raises UsageError.
+
+    ``views`` are the texts of all views of the project, by name: those that it may read.
+    """
+    return parse_with_references(name, text, catalog, views or {})[0]
+
+
+def parse_with_references(
+    name: str, text: str, catalog: Catalog, views: Mapping[str, str]
+) -> tuple[ViewDefinition, tuple[str, ...]]:
+    """The definition, and the names of the other views that it reads, directly or through others."""
     sql = SqlText(name, text.removeprefix("\ufeff"))
     headers = read_headers(sql)
     steps = Steps()
+    references = References(views, [name])
     try:
-        terms = QueryReader(sql, catalog, steps).read(parsed(sql), Environment())
+        terms = QueryReader(sql, catalog, steps, references).read(parsed(sql), Environment())
     except RecursionError:
         raise sql.error(
             "too-deep",
             "the query is nested too deeply",
             hint="split long chains of operators with CASE, IN or several views",
         ) from None
-    return ViewDefinition(
+    definition = ViewDefinition(
         name, terms, headers.level, headers.protocol, headers.settings, steps.used_by(terms)
     )
+    return definition, references.names

@@ -14,8 +14,8 @@ from viewkeeper.algebra.expressions import TRUE, And, Expression
 from viewkeeper.views.definition import LOCAL, Occurrence, Step, Term, ViewDefinition
 from viewkeeper.views.sql import ColumnName, aggregate_sql, expression_sql, quoted
 
-# The number of a copy, which nothing reads; no output can have a name with a #.
-_COPY = "`#copy`"
+# How often a group's row is there, beside the outputs, none of which is named so.
+_COPIES = "`#copies`"
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 # Words that mean something to the parser where a name may stand; a test tries all it knows.
@@ -69,15 +69,15 @@ def term_sql(term: Term) -> str:
         return _select(term)
     names = ", ".join(identifier(output.name) for output in term.outputs)
     copies = _column_names(term)(term.grouping.copies)
-    repeated = _select(term, f"explode(sequence(1L, {copies})) AS {_COPY}")
-    return f"SELECT {names} FROM (\n{indent(repeated, '  ')}\n)"
+    groups = indent(_select(term, f"{copies} AS {_COPIES}"), "  ")
+    return f"SELECT {names} FROM (\n{groups}\n)\nLATERAL VIEW explode(sequence(1L, {_COPIES})) each_copy"
 
 
-def _select(term: Term, *generated: str) -> str:
+def _select(term: Term, *further: str) -> str:
     named = _column_names(term)
     outputs = ",\n  ".join(
         [f"{expression_sql(o.expression, named)} AS {identifier(o.name)}" for o in term.outputs]
-        + list(generated)
+        + list(further)
     )
     lines = [f"SELECT{' DISTINCT' * term.distinct}\n  {outputs}"]
     lines.append("FROM " + ",\n  ".join(map(_table, term.occurrences)))

@@ -32,12 +32,15 @@ from viewkeeper.views.definition import Grouping, Term
 from viewkeeper.views.flattening import Alternatives, Joined, require_bounded
 from viewkeeper.views.from_clause import Environment, FromReader, Named, predicates_of
 from viewkeeper.views.gathering import Mentioned, distinct_predicates, gathered
+from viewkeeper.views.names import Name
+from viewkeeper.views.references import References
 from viewkeeper.views.refusals import require_only
 from viewkeeper.views.regrouping import joined_after_grouping
 from viewkeeper.views.scalars import compared_later
 from viewkeeper.views.sqltext import SqlText
 from viewkeeper.views.steps import Steps, Terms
 from viewkeeper.views.subqueries import Surroundings, subqueries_in
+from viewkeeper.views.syntax import parsed
 
 # ORDER BY is read over: a view is a bag of rows (LIMIT, which would make it matter, is refused).
 _SELECT_PARTS = (
@@ -50,10 +53,13 @@ _UNION_PARTS = ("with_", "this", "expression", "distinct", "order")
 class QueryReader:
     """Reads the queries of one text. What they need besides terms is added to ``steps``."""
 
-    def __init__(self, text: SqlText, catalog: Catalog, steps: Steps) -> None:
+    def __init__(
+        self, text: SqlText, catalog: Catalog, steps: Steps, references: References
+    ) -> None:
         self._text = text
         self._catalog = catalog
         self._steps = steps
+        self._references = references
 
     def read(
         self,
@@ -83,6 +89,19 @@ class QueryReader:
                     self._text.keyword(node, node.key.upper()),
                     hint="write SELECT … FROM …",
                 )
+
+    def _view(self, name: Name, node: exp.Expr) -> tuple[str, Terms] | None:
+        """The view that an item of FROM names, and its terms; None where there is no such view."""
+        view = self._references.find(name)
+        if view is None:
+            self._references.require_no_slip(name, self._text, node)
+            return None
+
+        def read(text: SqlText) -> Terms:
+            reader = QueryReader(text, self._catalog, self._steps, self._references)
+            return reader.read(parsed(text), Environment())
+
+        return view, self._references.terms(view, self._text, node, read)
 
     def _with(self, node: exp.Expr, environment: Environment) -> Environment:
         with_ = node.args.get("with_")
@@ -181,7 +200,9 @@ class QueryReader:
                 self._text.keyword(node, "SELECT"),
                 hint="add FROM source.table",
             )
-        reader = FromReader(self._text, self._catalog, environment, self._steps, self.read)
+        reader = FromReader(
+            self._text, self._catalog, environment, self._steps, self.read, self._view
+        )
         aliases = tuple(item.alias for item in node.expressions if isinstance(item, exp.Alias))
         found = tuple(joined.naming(aliases) for joined in reader.read(node))
         if outer is not None:

@@ -7,6 +7,7 @@ a keyword is found by walking back over the tokens before the first leaf it gove
 from __future__ import annotations
 
 import bisect
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -42,8 +43,8 @@ class SqlText:
         try:
             yield
         except UsageError as error:
-            if error.message.startswith(f"view {self.view}, line "):
-                raise
+            if re.match(r"view \w+, line \d+", error.message):
+                raise  # also from the text of another view that this one reads
             place = at() if callable(at) else at
             raise self.error(
                 error.code, error.message, place, detail=error.detail, hint=error.hint
