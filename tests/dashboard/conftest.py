@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import sync_playwright
 
 from dashboard.serving import dashboard
 from dashboard.small_project import SmallProject
@@ -31,13 +33,12 @@ def server(project: SmallProject) -> Iterator[DashboardServer]:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """Debian's Chromium, driven by Playwright, for the whole run."""
-    playwright = pytest.importorskip("playwright.sync_api")
     program = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     if program is None:
         pytest.skip("there is no Chromium here: make chromium installs it")
     # As root, Chromium has no sandbox to enter; pages here are our own.
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with playwright.sync_playwright() as running:
+    with sync_playwright() as running:
         launched = running.chromium.launch(executable_path=program, args=arguments)
         yield launched
         launched.close()
@@ -53,13 +54,27 @@ def troubles() -> Troubles:
 
 
 @pytest.fixture
-def page(browser: Any, troubles: Troubles) -> Iterator[Any]:
-    """A page of its own; at the end nothing may have been complained about."""
-    context = browser.new_context(viewport={"width": 1280, "height": 850})
-    opened = context.new_page()
-    opened.set_default_timeout(30_000)
-    opened.on("console", lambda m: troubles.append(m.text) if m.type == "error" else None)
-    opened.on("pageerror", lambda error: troubles.append(str(error)))
-    yield opened
-    context.close()
+def page(browser: Any, troubles: Troubles, server: DashboardServer) -> Iterator[Any]:
+    """A page of its own; when it is closed, nothing may have been complained about."""
+    with opened(browser, troubles) as found:
+        yield found
     assert not troubles
+
+
+@pytest.fixture
+def examined_page(browser: Any, troubles: Troubles, server: DashboardServer) -> Iterator[Any]:
+    """A page into which a test may bring a script of its own, which our policy forbids."""
+    with opened(browser, troubles, bypass_csp=True) as found:
+        yield found
+    assert not troubles
+
+
+@contextlib.contextmanager
+def opened(browser: Any, troubles: Troubles, **options: Any) -> Iterator[Any]:
+    context = browser.new_context(viewport={"width": 1280, "height": 850}, **options)
+    found = context.new_page()
+    found.set_default_timeout(30_000)
+    found.on("console", lambda m: troubles.append(m.text) if m.type == "error" else None)
+    found.on("pageerror", lambda error: troubles.append(str(error)))
+    yield found
+    context.close()

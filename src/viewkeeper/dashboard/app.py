@@ -50,7 +50,7 @@ def dashboard_app(config: ProjectConfig, access: Access) -> Starlette:
         yield
         lookout.close()
 
-    return Starlette(
+    app = Starlette(
         routes=[
             *(Route(path, page) for path in PAGES),
             *(each.route() for each in with_description([*api.endpoints(), *lab_endpoints()])),
@@ -62,6 +62,8 @@ def dashboard_app(config: ProjectConfig, access: Access) -> Starlette:
         middleware=[Middleware(Guard, access=access)],
         lifespan=lifespan,
     )
+    app.state.live = live
+    return app
 
 
 def _session(access: Access, request: Request) -> Response:

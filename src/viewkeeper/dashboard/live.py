@@ -23,21 +23,27 @@ class Live:
     def __init__(self, pulse: Callable[[], object], moment: Callable[[], dict[str, Any]]) -> None:
         self._pulse = pulse
         self._moment = moment
-        self._listeners: set[asyncio.Queue[str]] = set()
+        # None ends a stream.
+        self._listeners: set[asyncio.Queue[str | None]] = set()
         self._loop: asyncio.Task[None] | None = None
 
     async def events(self) -> AsyncIterator[str]:
         """One listener's stream: the moment there is now, then each new one."""
-        mailbox: asyncio.Queue[str] = asyncio.Queue(maxsize=1)
+        mailbox: asyncio.Queue[str | None] = asyncio.Queue(maxsize=1)
         self._listeners.add(mailbox)
         if self._loop is None or self._loop.done():
             self._loop = asyncio.create_task(self._look())
         try:
             yield "retry: 1000\n\n" + await self._message()
-            while True:
-                yield await mailbox.get()
+            while (message := await mailbox.get()) is not None:
+                yield message
         finally:
             self._listeners.discard(mailbox)
+
+    def close(self) -> None:
+        """End all streams: they never end by themselves."""
+        for mailbox in self._listeners:
+            _replace(mailbox, None)
 
     async def _look(self) -> None:
         seen: object = None
@@ -57,7 +63,7 @@ class Live:
         return f"event: moment\ndata: {json.dumps(moment, ensure_ascii=False, default=str)}\n\n"
 
 
-def _replace(mailbox: asyncio.Queue[str], message: str) -> None:
+def _replace(mailbox: asyncio.Queue[str | None], message: str | None) -> None:
     """A slow reader gets the newest moment, not all that he missed."""
     if mailbox.full():
         mailbox.get_nowait()

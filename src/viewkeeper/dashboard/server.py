@@ -9,12 +9,13 @@ import uvicorn
 
 from viewkeeper.dashboard.access import Access
 from viewkeeper.dashboard.app import dashboard_app
+from viewkeeper.dashboard.live import Live
 from viewkeeper.errors import UsageError
 from viewkeeper.project import ProjectConfig
 
 PORT = 8642
-# Live streams never end by themselves: they are cut after so long.
-GOODBYE_SECONDS = 1
+# What is still being answered then is cut.
+GOODBYE_SECONDS = 2
 
 
 class DashboardServer:
@@ -30,14 +31,15 @@ class DashboardServer:
         self._socket = _listening(host, port)
         self.access = Access.listening_on(host, token)
         self.host, self.port = host, int(self._socket.getsockname()[1])
+        app = dashboard_app(config, self.access)
         settings = uvicorn.Config(
-            dashboard_app(config, self.access),
+            app,
             log_level="error",
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=GOODBYE_SECONDS,
         )
-        self._server = uvicorn.Server(settings)
+        self._server = _Server(settings, app.state.live)
         self._thread: threading.Thread | None = None
 
     @property
@@ -61,6 +63,18 @@ class DashboardServer:
         self._server.should_exit = True
         if self._thread is not None:
             self._thread.join(timeout=10)
+
+
+class _Server(uvicorn.Server):
+    """Ends the live streams first, so that nothing has to be cut."""
+
+    def __init__(self, settings: uvicorn.Config, live: Live) -> None:
+        super().__init__(settings)
+        self._live = live
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._live.close()
+        await super().shutdown(sockets)
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -61,10 +61,9 @@ function sourceNode(name, source, y, width) {
 
 function viewNode(name, view, y, x, width) {
   const rows = view.rows === null ? "not loaded" : `${number(view.rows)} rows`;
-  const told = `View ${name}, ${view.level ?? "level unknown"}, ${rows}, ${view.health.reason}`;
   return s(
     "a",
-    { class: "node", href: `/views/${encodeURIComponent(name)}`, transform: `translate(${x} ${y})`, "aria-label": told },
+    { class: "node", href: `/views/${encodeURIComponent(name)}`, transform: `translate(${x} ${y})` },
     box(name, [view.level, rows], view.health.verdict, width),
   );
 }
