@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from viewkeeper.algebra import Bag, Schema
-from viewkeeper.algebra.expressions import Column, Comparison, Literal
+from viewkeeper.algebra.expressions import Column, Comparison, Literal, Output
 from viewkeeper.algebra.types import INTEGER, STRING
 from viewkeeper.evolution.adaptation import Adapted, Method, Task, adapted
 from viewkeeper.evolution.changes import DropAttribute, DropRelation, SchemaChanged, catalog_after
@@ -80,8 +80,6 @@ def answered(process: Process[Any], contents: Mapping[RelationName, Any]) -> tup
 
 
 def _output(name: str) -> Any:
-    from viewkeeper.algebra.expressions import Output
-
     return Output(name, Column(name))
 
 

@@ -32,6 +32,17 @@ VALUES = (0, 1, 2)
 COLUMN_NAMES = ("id", "a", "b", "c", "x", "y", "k", "z")
 RELATION_NAMES = ("r1", "r2", "r3", *(f"q{number}" for number in range(20)))
 WIDE = decimal_type(20, 0)
+# How often each kind of schema change is tried, relative to the others.
+KINDS = {
+    "rename-attribute": 6,
+    "rename": 4,
+    "drop-attribute": 4,
+    "drop": 4,
+    "add-attribute": 2,
+    "add": 1,
+    "type": 2,
+    "rewrite": 2,
+}
 
 
 class ScriptWriter:
@@ -86,18 +97,7 @@ class ScriptWriter:
         if not present:
             return None
         relation = self.rng.choice(present)
-        kind = self.rng.choices(
-            (
-                "rename-attribute",
-                "rename",
-                "drop-attribute",
-                "drop",
-                "add-attribute",
-                "add",
-                "type",
-            ),
-            (6, 4, 4, 4, 2, 1, 2),
-        )[0]
+        kind = self.rng.choices(list(KINDS), list(KINDS.values()))[0]
         columns = relation.schema.names
         column = self.rng.choice(columns)
         match kind:

@@ -1,0 +1,187 @@
+"""The knowledge base: read from TOML, and what is left of it after schema changes."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+
+from unit.evolution.shop import (
+    BY_PARTY,
+    CATALOG,
+    CUSTOMERS,
+    JOIN,
+    KNOWLEDGE,
+    NAMES,
+    PARTY,
+    SALES,
+    sales,
+)
+from viewkeeper.algebra.expressions import Call, Column
+from viewkeeper.algebra.types import INTEGER, STRING
+from viewkeeper.errors import UsageError
+from viewkeeper.evolution.changes import (
+    ChangeType,
+    DropAttribute,
+    DropRelation,
+    RenameAttribute,
+    RenameRelation,
+)
+from viewkeeper.evolution.knowledge import Containment, JoinConstraint
+from viewkeeper.evolution.knowledge_file import read_knowledge, view_tables
+from viewkeeper.evolution.preferences import Policy, preferences_of
+from viewkeeper.evolution.quality import Extent
+
+TEXT = """
+[[knowledge.replacements]]
+relation = "crm.customers"
+by = "erp.party"
+containment = "equal"
+attributes = { cust_id = "party_id", name = "full_name", city = "upper(town)" }
+
+[[knowledge.joins]]
+left = "crm.customers"
+right = "dir.names"
+on = { cust_id = "id" }
+
+[knowledge.views.sales]
+dispensable = ["city", "relation c", "condition o.qty"]
+irreplaceable = ["name"]
+extent = "superset"
+evolve = "approve"
+"""
+
+
+def knowledge(text: str):
+    return read_knowledge(tomllib.loads(text).get("knowledge", {}), CATALOG)
+
+
+def test_the_whole_of_it():
+    found = knowledge(TEXT)
+    (replacement,) = found.replacements
+    assert (replacement.relation, replacement.by) == (CUSTOMERS, PARTY)
+    assert replacement.containment is Containment.EQUAL
+    assert replacement.expression("name") == Column("full_name")
+    assert replacement.expression("city") == Call("upper", (Column("town"),))
+    assert found.joins == (JOIN,)
+    assert found.joining(NAMES, CUSTOMERS) == (FROM_NAMES,)
+    assert knowledge("") == type(found)()
+
+
+FROM_NAMES = JoinConstraint(NAMES, CUSTOMERS, (("id", "cust_id"),))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message", "hint"),
+    [
+        ('by = "erp.party"', 'by = "erp.prty"', "no relation erp.prty", "did you mean erp.party"),
+        ('by = "erp.party"', 'by = "crm.customers"', "by itself", ""),
+        ('by = "erp.party"', "", "has no by", 'by = "source.table"'),
+        ('"party_id"', '"partyid"', "no column partyid", ""),
+        ("cust_id =", "cust =", "has no column cust", "did you mean cust_id?"),
+        ('"equal"', '"equals"', "equals is no containment", "did you mean equal?"),
+        ("containment =", "contains =", "unknown entry contains", "did you mean containment?"),
+        ("[[knowledge.joins]]", "[[knowledge.join]]", "unknown entry join", "did you mean joins?"),
+        ("on = {", "on = { } # {", "has no on", "on = {"),
+        ("upper(town)", "upper(twn)", "twn", ""),
+        ('containment = "equal"', "trusted = true", "can't be trusted", "leave out trusted"),
+        ('containment = "equal"', 'trusted = "yes"', "not true or false", ""),
+    ],
+)
+def test_slips_are_pointed_out(old, new, message, hint):
+    with pytest.raises(UsageError) as error:
+        knowledge(TEXT.replace(old, new, 1))
+    assert message in str(error.value)
+    assert hint in error.value.hint
+
+
+def test_renames_are_followed_on_both_sides():
+    found = KNOWLEDGE
+    for change in (
+        RenameRelation(CUSTOMERS, "clients"),
+        RenameAttribute(PARTY, "full_name", "title"),
+        RenameRelation(PARTY, "partners"),
+    ):
+        found = found.after(change)
+    first = found.replacements[0]
+    assert (str(first.relation), str(first.by)) == ("crm.clients", "erp.partners")
+    assert first.expression("name") == Column("title")
+    assert str(found.joins[0]) == "crm.clients joins dir.names on cust_id = id"
+    found = found.after(RenameAttribute(NAMES, "id", "number"))
+    assert found.joins[0].on == (("cust_id", "number"),)
+
+
+def test_what_is_dropped_stands_for_nothing_any_more():
+    assert KNOWLEDGE.after(DropRelation(PARTY)).replacing(CUSTOMERS) == KNOWLEDGE.replacements[1:]
+    left = KNOWLEDGE.after(DropAttribute(PARTY, "town")).replacements[0]
+    assert [name for name, _ in left.attributes] == ["cust_id", "name"]
+    assert KNOWLEDGE.after(DropRelation(NAMES)).joins == ()
+    assert KNOWLEDGE.after(ChangeType(NAMES, "id", INTEGER, STRING)).joins == ()
+    # What is lost can still be replaced: it is asked for just then.
+    assert KNOWLEDGE.after(DropRelation(CUSTOMERS)).replacing(CUSTOMERS)[0] == BY_PARTY
+
+
+def test_every_relation_it_names_must_be_followed():
+    assert KNOWLEDGE.relations == (CUSTOMERS, PARTY, NAMES)
+
+
+# -- what a view says ------------------------------------------------------------------------------
+
+HEADER = """
+-- dispensable: city, relation c, condition o.qty
+-- irreplaceable: name
+-- extent: superset
+-- evolve: approve
+"""
+
+
+def test_a_header_and_the_file_say_the_same_things():
+    text = HEADER.strip() + SALES
+    from_header = preferences_of(sales(text).definition)
+    tables = view_tables(tomllib.loads(TEXT)["knowledge"])
+    from_file = preferences_of(sales().definition, tables["sales"])
+    assert from_header == from_file
+    assert from_header.as_dict() == {
+        "dispensable": ["city", "relation c", "condition o.qty"],
+        "irreplaceable": ["name"],
+        "extent": "superset",
+        "evolve": "approve",
+    }
+    assert from_header.policy is Policy.APPROVE
+    assert from_header.extent is Extent.SUPERSET
+
+
+def test_a_header_is_stronger_and_parts_add_up():
+    text = "-- dispensable: city\n-- extent: any" + SALES
+    found = preferences_of(sales(text).definition, {"dispensable": ["qty"], "extent": "subset"})
+    assert found.dispensable.outputs == {"city", "qty"}
+    assert found.extent is Extent.ANY
+
+
+@pytest.mark.parametrize(
+    ("header", "message", "hint"),
+    [
+        ("-- dispensable: town", "no output column town", ""),
+        ("-- dispensable: nam", "no output column nam", "did you mean name?"),
+        ("-- dispensable: relation x", "no relation x", ""),
+        ("-- dispensable: condition o.o_id", "no condition o.o_id", "did you mean o.cust_id?"),
+        ("-- dispensable: table c", "kind of dispensable part table", ""),
+        ("-- extent: supperset", "no extent supperset", "did you mean superset?"),
+        ("-- evolve: aprove", "no evolve aprove", "did you mean approve?"),
+    ],
+)
+def test_a_part_that_the_view_does_not_have_is_refused(header, message, hint):
+    with pytest.raises(UsageError) as error:
+        preferences_of(sales(header + SALES).definition)
+    assert message in error.value.message
+    assert error.value.hint == hint
+
+
+@pytest.mark.parametrize(
+    "table", [{"dispensable": "city"}, {"dispensable": [1]}, {"dispensible": ["city"]}]
+)
+def test_a_bad_table_of_a_view_is_refused(table):
+    with pytest.raises(UsageError, match="bad-knowledge"):
+        preferences_of(sales().definition, table)
+    with pytest.raises(UsageError, match="not a table of tables"):
+        view_tables({"views": {"sales": 1}})

@@ -1,0 +1,263 @@
+"""What a view becomes when a schema under it changes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from unit.evolution.shop import (
+    BY_NAMES,
+    BY_PARTY,
+    CATALOG,
+    CUSTOMERS,
+    JOIN,
+    KNOWLEDGE,
+    NAMES,
+    ORDERS,
+    PARTY,
+    parts,
+    sales,
+)
+from viewkeeper.algebra.types import INTEGER, STRING, Field, Schema, decimal_type
+from viewkeeper.evolution.changes import (
+    AddAttribute,
+    AddRelation,
+    ChangeType,
+    DropAttribute,
+    DropRelation,
+    RenameAttribute,
+    RenameRelation,
+    Rewrite,
+    catalog_after,
+)
+from viewkeeper.evolution.knowledge import Containment, Knowledge
+from viewkeeper.evolution.quality import Extent
+from viewkeeper.evolution.synchronization import (
+    Offered,
+    Renamed,
+    Retired,
+    Synchronized,
+    Untouched,
+    synchronized,
+)
+from viewkeeper.views.definition import RelationName
+from viewkeeper.views.printing import view_sql
+
+
+def after(change, view=None, knowledge=KNOWLEDGE, catalog=CATALOG):
+    return synchronized(view or sales(), change, knowledge, catalog_after(catalog, change))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        AddRelation(RelationName("shop", "new"), Schema.of(a=INTEGER)),
+        AddAttribute(PARTY, Field("phone", STRING)),
+        DropRelation(NAMES),
+        DropAttribute(PARTY, "town"),
+        RenameRelation(NAMES, "labels"),
+        ChangeType(ORDERS, "qty", INTEGER, INTEGER),
+        Rewrite(PARTY),
+    ],
+)
+def test_what_the_view_does_not_read_leaves_it_alone(change):
+    found = after(change)
+    assert isinstance(found, Untouched)
+    assert view_sql(found.definition) == view_sql(sales().definition)
+
+
+def test_a_new_attribute_is_offered_and_not_forced():
+    found = after(AddAttribute(CUSTOMERS, Field("phone", STRING)))
+    assert isinstance(found, Offered)
+    assert found.field.name == "phone"
+    assert "phone" not in found.definition.schema
+    assert "phone" in found.definition.terms[0].occurrence("c").schema
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (RenameAttribute(CUSTOMERS, "name", "title"), "c.title AS name"),
+        (RenameRelation(CUSTOMERS, "clients"), "crm.clients AS c"),
+        (RenameAttribute(ORDERS, "cust_id", "client"), "o.client = c.cust_id"),
+        (RenameAttribute(ORDERS, "qty", "pieces"), "o.pieces AS qty"),
+    ],
+)
+def test_a_rename_goes_on_underneath_and_the_columns_stay(change, expected):
+    found = after(change)
+    assert isinstance(found, Renamed)
+    assert expected in view_sql(found.definition)
+    assert found.definition.schema == sales().definition.schema
+    assert found.mapping.changes_nothing_to_read
+
+
+def test_a_relation_is_replaced_attribute_by_attribute():
+    found = after(DropRelation(CUSTOMERS))
+    assert isinstance(found, Synchronized)
+    text = view_sql(found.definition)
+    assert "erp.party AS c" in text
+    assert "c.full_name AS name" in text
+    assert "o.cust_id = c.party_id" in text
+    assert found.mapping.extent is Extent.EQUAL
+    assert found.mapping.touched == {"c"}
+    assert "replace crm.customers by erp.party" in found.reason
+    # The other one has no city, which the view needs.
+    assert any("the column city is not dispensable" in other for other in found.others)
+
+
+def test_one_lost_attribute_may_come_from_a_joined_relation():
+    knowledge = Knowledge((BY_NAMES,), (JOIN,))
+    found = after(DropAttribute(CUSTOMERS, "name"), knowledge=knowledge)
+    assert isinstance(found, Synchronized)
+    text = view_sql(found.definition)
+    assert "crm.customers AS c" in text
+    assert "c2.label AS name" in text
+    assert "c.cust_id = c2.id" in text
+    assert found.mapping.extent is Extent.EQUAL  # customers are a subset, joined by a key
+
+
+def test_an_attribute_that_is_dispensable_is_dropped_where_nothing_supplies_it():
+    view = sales(dispensable=parts("city"))
+    found = after(DropAttribute(CUSTOMERS, "city"), view, Knowledge())
+    assert isinstance(found, Synchronized)
+    assert found.definition.schema.names == ("o_id", "qty", "cust_id", "name")
+    assert found.mapping.extent is Extent.EQUAL
+    assert not found.mapping.touched
+
+
+def test_a_condition_goes_only_if_it_is_dispensable_too():
+    gone = DropAttribute(ORDERS, "qty")
+    view = sales(dispensable=parts("qty"))
+    assert isinstance(after(gone, view), Retired)
+    view = sales(dispensable=parts("qty", conditions="o.qty"))
+    refused = after(gone, view)
+    assert isinstance(refused, Retired)
+    assert "the extent would be superset, and must be equal" in refused.reason
+    view = sales(dispensable=parts("qty", conditions="o.qty"), extent=Extent.SUPERSET)
+    found = after(gone, view)
+    assert isinstance(found, Synchronized)
+    assert len(found.definition.terms[0].predicates) == 1
+    assert found.mapping.extent is Extent.SUPERSET
+
+
+def test_a_dispensable_relation_goes_with_its_columns_and_conditions():
+    view = sales(dispensable=parts("cust_id name city", "c"), extent=Extent.ANY)
+    found = after(DropRelation(CUSTOMERS), view, Knowledge())
+    assert isinstance(found, Synchronized)
+    assert found.definition.schema.names == ("o_id", "qty")
+    assert found.definition.relations == (ORDERS,)
+
+
+def test_a_view_that_cant_be_saved_is_retired_with_all_reasons():
+    found = after(DropRelation(ORDERS))
+    assert isinstance(found, Retired)
+    assert "the relation o is not dispensable" in found.reason
+
+
+def test_what_is_irreplaceable_must_not_come_from_elsewhere():
+    found = after(DropRelation(CUSTOMERS), sales(irreplaceable=parts("name")))
+    assert isinstance(found, Retired)
+    assert "the column name may not come from elsewhere" in found.reason
+    found = after(DropRelation(CUSTOMERS), sales(irreplaceable=parts(relations="c")))
+    assert "the relation c is not replaceable" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("containment", "extent", "saved"),
+    [
+        (Containment.EQUAL, Extent.EQUAL, True),
+        (Containment.SUBSET, Extent.EQUAL, False),
+        (Containment.SUBSET, Extent.SUPERSET, True),
+        (Containment.SUPERSET, Extent.SUPERSET, False),
+        (Containment.SUPERSET, Extent.SUBSET, True),
+        (Containment.UNKNOWN, Extent.SUPERSET, False),
+        (Containment.UNKNOWN, Extent.ANY, True),
+    ],
+)
+def test_the_extent_that_follows_must_be_one_the_view_accepts(containment, extent, saved):
+    knowledge = Knowledge((replace(BY_PARTY, containment=containment),))
+    found = after(DropRelation(CUSTOMERS), sales(extent=extent), knowledge)
+    assert isinstance(found, Synchronized if saved else Retired)
+
+
+def test_the_better_rewriting_keeps_more_attributes_then_the_closer_extent():
+    view = sales(dispensable=parts("city"), extent=Extent.ANY)
+    found = after(DropRelation(CUSTOMERS), view)
+    assert "erp.party" in found.reason  # five attributes against four
+    assert any("dir.names" in other and "keeps 4 of 5" in other for other in found.others)
+    less = replace(BY_PARTY, containment=Containment.UNKNOWN, attributes=BY_PARTY.attributes[:2])
+    found = after(DropRelation(CUSTOMERS), view, Knowledge((less, BY_NAMES)))
+    assert "dir.names" in found.reason  # as many attributes, but a superset instead of anything
+
+
+def test_a_wider_type_is_kept_and_the_view_gets_it_too():
+    found = after(ChangeType(ORDERS, "qty", INTEGER, decimal_type(20, 0)))
+    assert isinstance(found, Synchronized)
+    assert str(found.definition.schema.type_of("qty")) == "decimal(20,0)"
+    assert not found.mapping.touched
+
+
+def test_a_column_computed_from_a_wider_one_must_be_looked_at():
+    view = sales("SELECT o.o_id, o.qty / 2 AS half FROM shop.orders o")
+    found = after(ChangeType(ORDERS, "qty", INTEGER, decimal_type(20, 0)), view)
+    assert found.mapping.touched == {"o"}
+
+
+def test_a_type_that_does_not_fit_is_cast_back_where_that_cant_fail():
+    change = ChangeType(CUSTOMERS, "name", STRING, INTEGER)
+    found = after(change, sales(extent=Extent.ANY), Knowledge())
+    assert isinstance(found, Synchronized)
+    assert found.definition.schema.type_of("name") == STRING
+    change = ChangeType(ORDERS, "qty", INTEGER, STRING)
+    found = after(change, sales(extent=Extent.ANY), Knowledge())
+    assert isinstance(found, Retired)
+    assert "not every string is a bigint" in found.reason
+
+
+def test_rewritten_rows_are_read_anew_under_the_same_definition():
+    found = after(Rewrite(CUSTOMERS))
+    assert isinstance(found, Synchronized)
+    assert found.mapping.touched == {"c"}
+    assert not found.mapping.trusted
+    assert view_sql(found.definition) == view_sql(sales().definition)
+
+
+def test_aggregates_follow_a_replacement_and_keys_of_groups_are_never_given_up():
+    text = """
+    SELECT c.city, count(*) AS n, max(c.name) AS last
+    FROM shop.orders o JOIN crm.customers c ON o.cust_id = c.cust_id GROUP BY c.city
+    """
+    found = after(DropRelation(CUSTOMERS), sales(text))
+    assert "max(c.full_name)" in view_sql(found.definition)
+    view = sales(text, dispensable=parts("last city"), extent=Extent.ANY)
+    assert "dir.names" not in after(DropRelation(CUSTOMERS), view).reason
+    found = after(DropAttribute(CUSTOMERS, "name"), view, Knowledge())
+    assert found.definition.schema.names == ("city", "n")
+    found = after(DropAttribute(CUSTOMERS, "city"), view, Knowledge())
+    assert "the view groups by" in found.reason
+
+
+def test_both_occurrences_of_a_relation_are_replaced():
+    text = """
+    SELECT a.cust_id AS one, b.cust_id AS two
+    FROM crm.customers a JOIN crm.customers b ON a.city = b.city
+    """
+    found = after(DropRelation(CUSTOMERS), sales(text))
+    assert found.definition.relations == (PARTY,)
+    assert found.mapping.touched == {"a", "b"}
+    # Only one of the two reads the name: the other stays where it is.
+    text = text.replace("b.cust_id AS two", "b.name AS two")
+    found = after(DropAttribute(CUSTOMERS, "name"), sales(text))
+    assert found.mapping.touched == {"b"}
+
+
+def test_a_union_loses_a_column_in_all_its_terms():
+    text = """
+    SELECT cust_id, name FROM crm.customers UNION ALL SELECT party_id, full_name FROM erp.party
+    """
+    view = sales(text, dispensable=parts("name"))
+    found = after(DropAttribute(PARTY, "full_name"), view, Knowledge())
+    assert [len(term.outputs) for term in found.definition.terms] == [1, 1]
+    wider = after(ChangeType(PARTY, "party_id", INTEGER, decimal_type(20, 0)), view)
+    assert {term.schema for term in wider.definition.terms} == {wider.definition.schema}
