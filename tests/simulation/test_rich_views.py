@@ -16,7 +16,9 @@ from simulation.rich_runs import NETWORKS, Wrong, check, run
 from simulation.rich_texts import TEMPLATES, random_text_scenario
 from viewkeeper.errors import ViewkeeperError
 from viewkeeper.protocols.batched_sweep import BatchedSweep
+from viewkeeper.protocols.recompute import Recompute
 from viewkeeper.simulator.generator import Size, random_scenario
+from viewkeeper.simulator.run import judged
 from viewkeeper.simulator.scheduler import SeededScheduler, run_to_end
 from viewkeeper.simulator.world import World
 from viewkeeper.views.upkeep import Upkeep
@@ -92,3 +94,11 @@ def test_every_transaction_leaves_what_sqlite_makes_of_the_same_text(chunk):
             check(scenario, world, text)
         except (Wrong, AssertionError) as error:
             raise AssertionError(f"seed {seed}, {text}: {error}") from error
+
+
+def test_recompute_takes_every_view():
+    for seed in range(5 * len(CLASSES)):
+        scenario = random_rich_scenario(seed, 10)
+        world = World(scenario, Recompute, NETWORKS[seed % len(NETWORKS)])
+        run_to_end(world, SeededScheduler(seed))
+        assert judged(Recompute, seed, scenario, world).is_good, f"seed {seed}"

@@ -45,7 +45,7 @@ class Mediation:
     """The two forms of one view, and the way between them."""
 
     def __init__(self, definition: ViewDefinition) -> None:
-        if not all(term.is_linear for term in definition.terms):
+        if not definition.is_linear:
             raise UsageError(
                 "view-not-linear",
                 f"{definition.name} can't be kept by wrappers: it groups or removes duplicates",

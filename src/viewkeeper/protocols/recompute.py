@@ -4,6 +4,8 @@ What people do without a view keeper, made right: the sources are asked at diffe
 answers belong to no common cut. Each is corrected at once to the cut of all that has arrived, and from
 then on takes in what arrives while the others are awaited. When the last one is in, all stand at one
 cut, and everything that arrived until then becomes one change of the view.
+
+It takes every view, whatever its terms do: where nothing else can, this can.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import Any
 from viewkeeper.protocols.messages import Action, AnswerArrived, Assumptions, Part, Reflected
 from viewkeeper.protocols.view_manager import Place, ViewManager
 from viewkeeper.timeline import Transaction
+from viewkeeper.views.assembly import WholeView
 from viewkeeper.views.definition import ViewDefinition
 from viewkeeper.views.level import Level
 
@@ -29,8 +32,12 @@ class Recompute(ViewManager):
     def __init__(self, definition: ViewDefinition, extent: Any) -> None:
         super().__init__(definition, extent)
         self.extent = extent
+        self._whole = WholeView(definition)
         self.queue: list[Transaction] = []
         self._contents: dict[Place, Any] = {}
+
+    def require_suitable(self, definition: ViewDefinition) -> None:
+        """Any view will do."""
 
     def transaction_arrived(self, transaction: Transaction) -> Iterable[Action]:
         self.queue.append(transaction)
@@ -55,7 +62,7 @@ class Recompute(ViewManager):
         for source in self.definition.sources:
             places = tuple(
                 (index, occurrence.alias)
-                for index, term in enumerate(self.definition.terms)
+                for index, term in enumerate(self.terms)
                 for occurrence in term.occurrences
                 if occurrence.source == source
             )
@@ -63,16 +70,9 @@ class Recompute(ViewManager):
             yield self.ask(source, parts, places)
 
     def _recomputed(self) -> Any:
-        total = self.nothing
-        for index, assembly in enumerate(self.assemblies):
-            first, *rest = assembly.join_order(assembly.aliases[0])
-            partial, covers = self._contents[index, first], frozenset({first})
-            for alias in rest:
-                contents = self._contents[index, alias]
-                partial = assembly.joined(partial, covers, contents, frozenset({alias}))
-                covers |= {alias}
-            total = total + assembly.finished(partial)
-        return total
+        return self._whole.evaluated_from(
+            lambda index, occurrence: self._contents[index, occurrence.alias]
+        )
 
     def _corrected(self, place: Place, rows: Any, reflects: Reflected) -> Any:
         """An occurrence's contents as of everything that has arrived."""

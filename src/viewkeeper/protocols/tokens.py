@@ -230,7 +230,7 @@ def sources_of(term: Term) -> tuple[str, ...]:
 
 def require_linear(protocol: str, definition: ViewDefinition, *, one_term: bool) -> None:
     """Refuse a view that the protocol can't maintain."""
-    if not all(term.is_linear for term in definition.terms):
+    if not definition.is_linear:
         raise UsageError(
             "view-not-linear",
             f"{protocol} can't maintain {definition.name}: it groups or removes duplicates",

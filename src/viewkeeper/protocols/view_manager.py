@@ -57,7 +57,7 @@ class ViewManager(Protocol):
 
     def require_suitable(self, definition: ViewDefinition) -> None:
         """Raise UsageError for a view that this algorithm can't maintain."""
-        if definition.steps or not all(term.is_linear for term in definition.terms):
+        if not definition.is_linear:
             raise UsageError(
                 "view-not-linear",
                 f"{self.name} can't maintain {definition.name}: it groups or removes duplicates",

@@ -10,6 +10,8 @@ Works on any `Relation`; it knows nothing of who holds the contents or when they
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import islice
 from typing import Any
 
 from viewkeeper.algebra.expressions import (
@@ -22,13 +24,17 @@ from viewkeeper.algebra.expressions import (
 )
 from viewkeeper.algebra.relation import JoinKeys
 from viewkeeper.algebra.types import Kind, Schema
-from viewkeeper.views.definition import RelationName, Term, ViewDefinition
+from viewkeeper.views.definition import Occurrence, RelationName, Term, ViewDefinition
 
 # Relations of one body only ever meet relations of the same body; which one does not matter here.
 AnyRelation = Any
 
 # Who holds a relation's rows is not known here; this gives them.
 Contents = Callable[[RelationName], AnyRelation]
+
+
+# The partial of one occurrence of a base relation, in the term of that number.
+PartialOf = Callable[[int, Occurrence], AnyRelation]
 
 
 class Assembly:
@@ -84,7 +90,10 @@ class Assembly:
 
     def evaluated(self, contents: Contents) -> AnyRelation:
         """The whole term over the given contents of its relations, grouping and DISTINCT included."""
-        partial = self.whole(contents)
+        return self.completed(self.whole(contents))
+
+    def completed(self, partial: AnyRelation) -> AnyRelation:
+        """A partial of all occurrences as the term's rows, grouping and DISTINCT included."""
         grouping = self.term.grouping
         if grouping is not None:
             partial = self.chosen(partial.grouped(grouping.keys, grouping.aggregates))
@@ -101,12 +110,15 @@ class Assembly:
 
     def whole(self, contents: Contents) -> AnyRelation:
         """The partial of all occurrences over the given contents of their relations."""
+        return self.whole_of(lambda o: self.prepared(o.alias, contents(o.name)))
+
+    def whole_of(self, partial_of: Callable[[Occurrence], AnyRelation]) -> AnyRelation:
+        """The partial of all occurrences, made from those of one occurrence each."""
         first, *rest = self.join_order(self._aliases[0])
-        partial = self.prepared(first, contents(self.term.occurrence(first).name))
-        covers = frozenset({first})
+        partial, covers = partial_of(self.term.occurrence(first)), frozenset({first})
         for alias in rest:
-            rows = contents(self.term.occurrence(alias).name)
-            partial = self.extended(partial, covers, alias, rows)
+            other = partial_of(self.term.occurrence(alias))
+            partial = self.joined(partial, covers, other, frozenset({alias}))
             covers |= {alias}
         return partial
 
@@ -168,34 +180,37 @@ class WholeView:
 
     def __init__(self, definition: ViewDefinition) -> None:
         self.definition = definition
-        self.assemblies = tuple(Assembly(term) for term in definition.terms)
-        self._steps = tuple(
-            (step, tuple(Assembly(term) for term in step.terms)) for step in definition.steps
-        )
+        # Of all terms, in order: those of the steps, then the view's own.
+        self.assemblies = tuple(Assembly(term) for term in definition.all_terms)
 
     def evaluated(self, contents: Contents) -> AnyRelation:
         """The view over the given contents of its base relations."""
-        known = self.contents_of_steps(contents)
-        return _summed(self.assemblies, self.definition.schema, _with_steps(known, contents))
+        return self.evaluated_from(
+            lambda index, o: self.assemblies[index].prepared(o.alias, contents(o.name))
+        )
 
-    def contents_of_steps(self, contents: Contents) -> dict[RelationName, AnyRelation]:
-        """Every step over the given contents of the base relations, in order."""
-        known: dict[RelationName, AnyRelation] = {}
-        for step, assemblies in self._steps:
-            known[step.name] = _summed(assemblies, step.schema, _with_steps(known, contents))
-        return known
+    def evaluated_from(self, partial_of: PartialOf) -> AnyRelation:
+        """The view, given the partial of each occurrence of a base relation."""
+        steps: dict[RelationName, AnyRelation] = {}
 
+        def known(index: int, occurrence: Occurrence) -> AnyRelation:
+            if occurrence.name in steps:
+                return self.assemblies[index].prepared(occurrence.alias, steps[occurrence.name])
+            return partial_of(index, occurrence)
 
-def _with_steps(known: dict[RelationName, AnyRelation], contents: Contents) -> Contents:
-    return lambda name: known[name] if name in known else contents(name)
+        places = iter(range(len(self.assemblies)))
+        for step in self.definition.steps:
+            steps[step.name] = self._summed(islice(places, len(step.terms)), step.schema, known)
+        return self._summed(places, self.definition.schema, known)
 
-
-def _summed(assemblies: tuple[Assembly, ...], schema: Schema, contents: Contents) -> AnyRelation:
-    """UNION ALL of some terms under common names."""
-    first, *rest = (a.evaluated(contents).renamed(schema.names) for a in assemblies)
-    for rows in rest:
-        first = first + rows
-    return first
+    def _summed(self, places: Iterable[int], schema: Schema, partial_of: PartialOf) -> AnyRelation:
+        """UNION ALL of some terms under common names."""
+        total: AnyRelation = None
+        for index in places:
+            whole = self.assemblies[index].whole_of(partial(partial_of, index))
+            rows = self.assemblies[index].completed(whole).renamed(schema.names)
+            total = rows if total is None else total + rows
+        return total
 
 
 def evaluated(definition: ViewDefinition, contents: Contents) -> AnyRelation:

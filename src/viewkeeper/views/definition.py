@@ -187,6 +187,11 @@ class ViewDefinition:
         return (*(term for step in self.steps for term in step.terms), *self.terms)
 
     @property
+    def is_linear(self) -> bool:
+        """Whether the view's change is the sum of its relations' changes."""
+        return not self.steps and all(term.is_linear for term in self.terms)
+
+    @property
     def schema(self) -> Schema:
         """The columns of the view: names of the first term, types common to all."""
         return self.terms[0].schema

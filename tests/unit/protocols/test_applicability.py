@@ -3,14 +3,18 @@
 import pytest
 
 from paper.figure5 import DEFINITION, SCENARIO
-from viewkeeper.algebra.expressions import Aggregate
+from viewkeeper.algebra import Bag, Schema
+from viewkeeper.algebra.expressions import Aggregate, Column, Output
+from viewkeeper.algebra.types import DOUBLE
 from viewkeeper.errors import UsageError
+from viewkeeper.protocols.incremental import IncrementalView
 from viewkeeper.protocols.registry import PROTOCOLS, protocol_named
 from viewkeeper.simulator.generator import Size, random_scenario
 from viewkeeper.simulator.scenario import Network
 from viewkeeper.simulator.scheduler import SeededScheduler
 from viewkeeper.simulator.world import World
-from viewkeeper.views import Grouping, Term, ViewDefinition
+from viewkeeper.views import Grouping, Occurrence, RelationName, Term, ViewDefinition
+from viewkeeper.views.definition import LOCAL, Step
 
 
 @pytest.mark.parametrize("name", ["strobe", "c-strobe"])
@@ -27,8 +31,8 @@ def test_eca_refuses_several_sources():
         PROTOCOLS["eca"](DEFINITION, SCENARIO.extent)
 
 
-@pytest.mark.parametrize("name", PROTOCOLS)
-def test_every_protocol_refuses_a_view_that_groups(name):
+@pytest.mark.parametrize("name", [name for name in PROTOCOLS if name != "recompute"])
+def test_every_protocol_but_recompute_refuses_a_view_that_groups(name):
     term = random_scenario(1, Size(keyed=True, one_source=True)).definition.terms[0]
     grouped = Term(term.occurrences, term.predicates, (), Grouping((), (Aggregate("n", "count"),)))
     keyed = Term(term.occurrences, term.predicates, term.outputs, grouped.grouping)
@@ -74,3 +78,22 @@ def test_nested_sweep_falls_back_to_sweep_when_it_has_absorbed_enough(monkeypatc
     assert widest(16) > 3
     assert widest(3) == 3
     assert widest(1) == 1
+
+
+@pytest.mark.parametrize("name", [name for name in PROTOCOLS if name != "recompute"])
+def test_every_protocol_but_recompute_refuses_a_view_with_steps(name):
+    term = random_scenario(1, Size(keyed=True, one_source=True)).definition.terms[0]
+    step = Step(RelationName(LOCAL, "step"), (term,))
+    with pytest.raises(UsageError) as refused:
+        PROTOCOLS[name](ViewDefinition("v", (term,), steps=(step,)), Bag(term.schema))
+    assert refused.value.code == "view-not-linear"
+
+
+def test_the_incremental_view_refuses_sums_of_doubles_and_says_why():
+    schema = Schema.of(x=DOUBLE)
+    rows = Occurrence("o", RelationName("s", "r"), schema)
+    grouping = Grouping((), (Aggregate("total", "sum", Column("o.x")),))
+    term = Term((rows,), (), (Output("total", Column("total")),), grouping)
+    with pytest.raises(UsageError, match="over doubles") as refused:
+        IncrementalView(ViewDefinition("v", (term,)), Bag(term.schema))
+    assert refused.value.code == "not-incremental"

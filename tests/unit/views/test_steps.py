@@ -78,7 +78,6 @@ def two_steps() -> ViewDefinition:
 def test_a_step_may_read_an_earlier_step():
     whole = WholeView(two_steps())
     assert whole.evaluated(CONTENTS.__getitem__) == Bag.of(Schema.of(n=INTEGER), [(2,)])
-    assert list(whole.contents_of_steps(CONTENTS.__getitem__)) == [TAGGED, MATCHED]
 
 
 def test_without_keys_there_is_one_row_also_over_nothing():
