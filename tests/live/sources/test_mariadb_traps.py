@@ -1,5 +1,9 @@
 """What MariaDB's log leaves out, or tells otherwise: the feed stops with a name, or gets it right."""
 
+import contextlib
+import threading
+import time
+
 import pytest
 
 from live.sources.conftest import CHOSEN
@@ -7,6 +11,7 @@ from live.sources.probing import FeedLog, effect_of, read_all
 from live.sources.rig_mariadb import Rig
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.interface import SchemaChange, SourceTransaction
+from viewkeeper.sources.mariadb import feed
 from viewkeeper.testing.mariadb import PrivateMariaDB
 
 pytestmark = [
@@ -328,7 +333,7 @@ def test_savepoints_and_rollbacks_that_a_table_without_transactions_leaves_in_th
     )
     writer(
         "INSERT INTO plain VALUES (1)",
-        "ROLLBACK TO s",
+        "ROLLBACK TO S",
         "INSERT INTO things VALUES (3, 'c')",
         "COMMIT",
     )
@@ -336,6 +341,83 @@ def test_savepoints_and_rollbacks_that_a_table_without_transactions_leaves_in_th
         "BEGIN", "INSERT INTO things VALUES (4, 'd')", "INSERT INTO plain VALUES (2)", "ROLLBACK"
     )
     assert rows_since(source, start) == [(1, "a"), (3, "c")]
+
+
+def test_a_feed_and_a_cut_miss_nothing_that_was_logged_but_is_not_visible_yet(
+    server, source, writer
+):
+    """A commit that waits for a replica stands in the log, and no query sees it."""
+    writer("INSERT INTO things VALUES (1, 'before')")
+    writer(
+        "SET GLOBAL rpl_semi_sync_master_wait_point = AFTER_SYNC",
+        "SET GLOBAL rpl_semi_sync_master_timeout = 600000",
+        "SET GLOBAL rpl_semi_sync_master_enabled = ON",
+    )
+    logged = log_end(server)
+
+    def commit() -> None:
+        with server.connect("traps", autocommit=True) as other, other.cursor() as cursor:
+            cursor.execute("INSERT INTO things VALUES (2, 'waits')")
+
+    committing = threading.Thread(target=commit)
+    committing.start()
+    try:
+        with server.connect(autocommit=True) as looking:
+            eventually(lambda: log_end(server, looking) != logged)
+        start = source.start_position()
+        with source.cut(["things"]) as cut:
+            seen = read_all(cut, ["things"])
+    finally:
+        writer("SET GLOBAL rpl_semi_sync_master_enabled = OFF")
+        committing.join()
+    assert seen == {("things", (1, "before")): 1}
+    later = [t for t in items_since(source, start) if not cut.reflects(t)]
+    seen.update(effect_of(later))
+    with source.cut(["things"]) as cut:
+        assert read_all(cut, ["things"]) == seen
+
+
+def log_end(server, connection=None):
+    with contextlib.ExitStack() as stack:
+        connection = connection or stack.enter_context(server.connect(autocommit=True))
+        cursor = stack.enter_context(connection.cursor())
+        cursor.execute("SHOW MASTER STATUS")
+        return cursor.fetchone()[:2]
+
+
+def eventually(holds):
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.01)
+
+
+def test_a_feed_returns_from_tables_that_nobody_reads_and_forgets_what_it_knew_of_them(
+    source, writer, monkeypatch
+):
+    monkeypatch.setattr(feed, "EVENTS_PER_POLL_MAX", 20)
+    monkeypatch.setattr(feed, "LAYOUTS_MAX", 2)
+    start = source.start_position()
+    for number in range(10):
+        writer(f"CREATE TABLE other_{number} (id INT)")
+        writer(*(f"INSERT INTO other_{number} VALUES ({n})" for n in range(5)))
+        writer(f"INSERT INTO things VALUES ({number}, 'x')")
+    with source.cut([]) as cut:
+        end = cut.bound
+    polls, rows = [], []
+    with source.feed(["things"], start) as following:
+        while source.compare_positions(following.position, end) < 0:
+            items = following.poll(5.0)
+            polls.append(items)
+            rows += [r for t in items if isinstance(t, SourceTransaction) for r in inserted(t)]
+        assert len(following._layouts) <= 2
+    assert rows == [(number, "x") for number in range(10)]
+    assert len(polls) > 10
+    assert all(polls), "a poll that has moved on must say so"
+
+
+def inserted(transaction):
+    return [row for change in transaction.changes for row in change.inserted]
 
 
 def test_replace_on_several_unique_keys_takes_all_its_victims_out(source, writer):

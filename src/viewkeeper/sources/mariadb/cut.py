@@ -34,7 +34,7 @@ BATCH_ROWS = 20_000
 # Definitions that are changed again and again: more often than this, the owner is busy.
 ATTEMPTS_MAX = 20
 
-_SNAPSHOT = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
+SNAPSHOT = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
 _PLACE = (
     "SELECT VARIABLE_NAME, VARIABLE_VALUE FROM information_schema.SESSION_STATUS"
     " WHERE VARIABLE_NAME IN ('BINLOG_SNAPSHOT_FILE', 'BINLOG_SNAPSHOT_POSITION')"
@@ -50,6 +50,21 @@ _SESSION = (
     " character_set_results = NULL, join_cache_level = 8, join_buffer_size = 33554432,"
     " optimizer_switch = 'join_cache_hashed=on,mrr=on'"
 )
+
+
+def snapshot_place(link: Link, source: str) -> Place:
+    """The place of the snapshot that the link has taken: all up to there is visible, now and later."""
+    found = {str(n).lower(): v for n, v in rows(link, _PLACE)}
+    file = found.get("binlog_snapshot_file", "")
+    if not file:
+        raise SourceError(
+            "no-binary-log",
+            f"source {source} keeps no binary log",
+            source=source,
+            retryable=False,
+            hint=f"viewkeeper check --setup-sql {source} prints the settings it needs",
+        )
+    return Place(file, int(found["binlog_snapshot_position"]))
 
 
 class MariaDBCut(Cut):
@@ -94,7 +109,7 @@ class MariaDBCut(Cut):
                 tables = catalogue.held_tables(self._link, relations, present)
                 for table in tables.values():
                     refuse_problems(self._source, table)
-                return self._snapshot_place(), tables
+                return snapshot_place(self._link, self._source), tables
             rows(self._link, "ROLLBACK")
         raise SourceError(
             "cut-refused",
@@ -105,7 +120,7 @@ class MariaDBCut(Cut):
         )
 
     def _start(self) -> None:
-        rows(self._link, _SNAPSHOT)
+        rows(self._link, SNAPSHOT)
 
     def _holds(self, catalogue: Catalogue, relations: Sequence[str]) -> bool:
         """Open the tables; False when somebody waits to change one.
@@ -120,19 +135,6 @@ class MariaDBCut(Cut):
                 return False
             raise
         return True
-
-    def _snapshot_place(self) -> Place:
-        found = {str(n).lower(): v for n, v in rows(self._link, _PLACE)}
-        file = found.get("binlog_snapshot_file", "")
-        if not file:
-            raise SourceError(
-                "no-binary-log",
-                f"source {self._source} keeps no binary log",
-                source=self._source,
-                retryable=False,
-                hint=f"viewkeeper check --setup-sql {self._source} prints the settings it needs",
-            )
-        return Place(file, int(found["binlog_snapshot_position"]))
 
     # -- answers ------------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ class Commits:
 
 @dataclass(frozen=True)
 class MarksSavepoint:
+    # In small letters: to the server it is the same in capital ones.
     name: str
 
 
@@ -115,11 +116,11 @@ def _judged(tokens: list[_Token], database: str) -> Verdict:
         case ["commit", *_]:
             return Commits(undone=False)
         case ["rollback", "to", *_]:
-            return ReturnsToSavepoint(tokens[-1].text)
+            return ReturnsToSavepoint(tokens[-1].text.casefold())
         case ["rollback", *_]:
             return Commits(undone=True)
         case ["savepoint", _]:
-            return MarksSavepoint(tokens[1].text)
+            return MarksSavepoint(tokens[1].text.casefold())
         case ["set", "statement", *_] if "for" in words:
             return _judged(tokens[words.index("for") + 1 :], database)
         case ["truncate", *rest]:

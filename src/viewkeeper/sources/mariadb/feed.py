@@ -33,6 +33,10 @@ from viewkeeper.sources.mariadb.layout import Layout, layout_of
 from viewkeeper.sources.mariadb.places import Place
 from viewkeeper.sources.mariadb.stream import BinlogStream
 
+EVENTS_PER_POLL_MAX = 100_000
+# A table gets a new number, and its maps are new ones, whenever the server opens it again.
+LAYOUTS_MAX = 1_000
+
 
 @dataclass
 class _Group:
@@ -96,7 +100,10 @@ class MariaDBFeed(Feed):
 
     def poll(self, timeout_seconds: float, items_max: int = 10_000) -> list[FeedItem]:
         items: list[FeedItem] = []
-        while len(items) < items_max:
+        # What happens in tables that nobody reads gives no items, and may go on for ever.
+        for _ in range(EVENTS_PER_POLL_MAX):
+            if len(items) >= items_max:
+                break
             moved = items or self._place is not self._reported
             event = self._stream.next(0.0 if moved else timeout_seconds)
             if event is None:
@@ -191,6 +198,8 @@ class MariaDBFeed(Feed):
         layout, items = None, list[FeedItem]()
         if relation is not None:
             layout, items = self._agreed(relation, table_map)
+        if len(self._layouts) >= LAYOUTS_MAX:
+            self._layouts.clear()
         self._layouts[body] = self._by_number[number] = layout
         return items
 

@@ -116,7 +116,9 @@ def _length_coded(data: bytes) -> bytes:
         return bytes([size]) + data
     if size < 1 << 16:
         return b"\xfc" + struct.pack("<H", size) + data
-    return b"\xfd" + struct.pack("<I", size)[:3] + data
+    if size < 1 << 24:
+        return b"\xfd" + struct.pack("<I", size)[:3] + data
+    return b"\xfe" + struct.pack("<Q", size) + data
 
 
 def _result_columns(link: Link) -> list[ResultColumn]:

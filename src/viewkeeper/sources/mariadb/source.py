@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pymysql
@@ -13,7 +14,7 @@ from viewkeeper.errors import SourceError, invariant
 from viewkeeper.sources.interface import Finding, Health, Position, RelationSchema, Source
 from viewkeeper.sources.mariadb.catalogue import Catalogue, Table, refuse_problems
 from viewkeeper.sources.mariadb.connection import Link, connect, rows, translated, variables
-from viewkeeper.sources.mariadb.cut import MariaDBCut
+from viewkeeper.sources.mariadb.cut import SNAPSHOT, MariaDBCut, snapshot_place
 from viewkeeper.sources.mariadb.feed import MariaDBFeed, Surroundings
 from viewkeeper.sources.mariadb.health import read_health
 from viewkeeper.sources.mariadb.history import History, read_history
@@ -88,18 +89,15 @@ class MariaDBSource(Source):
         self._former = {}
 
     def start_position(self) -> Position:
+        # Not where the log ends now: a transaction is written to the log before queries see it, and
+        # with a semi-synchronous replica long before. A cut might miss what the feed has left behind.
         with self._asking(f"read the binary log of source {self.name}") as link:
-            found = rows(link, "SHOW MASTER STATUS")
-        if not found:
-            raise SourceError(
-                "no-binary-log",
-                f"source {self.name} keeps no binary log",
-                source=self.name,
-                retryable=False,
-                hint=f"viewkeeper check --setup-sql {self.name} prints the settings it needs",
-            )
-        file, offset = str(found[0][0]), int(found[0][1])
-        return Place(file, offset, born=self._birth_of(file)).as_position()
+            rows(link, SNAPSHOT)
+            try:
+                place = snapshot_place(link, self.name)
+            finally:
+                rows(link, "ROLLBACK")
+        return replace(place, born=self._birth_of(place.file)).as_position()
 
     def compare_positions(self, left: Position, right: Position) -> int:
         return compare(place_of(left), place_of(right), self.name)

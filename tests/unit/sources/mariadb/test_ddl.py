@@ -114,4 +114,4 @@ def test_the_ends_and_marks_of_transactions_are_told():
     assert judged("COMMIT", "") == Commits(undone=False)
     assert judged("ROLLBACK", "") == Commits(undone=True)
     assert judged("SAVEPOINT `s p`", "") == MarksSavepoint("s p")
-    assert judged("ROLLBACK TO `s p`", "") == ReturnsToSavepoint("s p")
+    assert judged("ROLLBACK TO `S P`", "") == ReturnsToSavepoint("s p")
