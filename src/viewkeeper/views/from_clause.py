@@ -8,7 +8,17 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from viewkeeper.algebra.evaluation import compiled
-from viewkeeper.algebra.expressions import FALSE, Column, Expression, Output, columns_of, conjuncts
+from viewkeeper.algebra.expressions import (
+    FALSE,
+    TRUE,
+    Column,
+    Expression,
+    Or,
+    Output,
+    columns_of,
+    conjunction,
+    conjuncts,
+)
 from viewkeeper.algebra.inference import type_of
 from viewkeeper.algebra.types import Schema
 from viewkeeper.errors import UsageError
@@ -300,12 +310,25 @@ def row_translator(text: SqlText, joined: Joined, clause: str) -> Translator:
 def settled(condition: Expression) -> tuple[Expression, ...]:
     """The parts of a condition; what is true of every row vanishes, and what is true of none is FALSE."""
     parts: list[Expression] = []
-    for part in conjuncts(condition):
+    for part in (p for each in conjuncts(condition) for p in _factored(each)):
         if columns_of(part):
             parts.append(part)
         elif compiled(part, Schema(()))(()) is not True:
             parts.append(FALSE)
     return tuple(parts)
+
+
+def _factored(part: Expression) -> tuple[Expression, ...]:
+    """What all branches of an OR demand, and the rest: a join must not hide in every one of them."""
+    if not isinstance(part, Or):
+        return (part,)
+    branches = [conjuncts(branch) for branch in part.operands]
+    shared = tuple(p for p in dict.fromkeys(branches[0]) if all(p in b for b in branches))
+    if not shared:
+        return (part,)
+    rest = tuple(conjunction(tuple(p for p in b if p not in shared)) for b in branches)
+    # Where a branch demands nothing more, the OR holds as soon as the shared part does.
+    return shared if TRUE in rest else (*shared, Or(rest))
 
 
 def misplaced_aggregate(text: SqlText, call: exp.Expr, clause: str) -> UsageError:

@@ -182,9 +182,9 @@ _EXPRESSIONS: dict[type[exp.Expr], tuple[str, str, tuple[str, ...], str]] = {
     ),
     exp.Interval: (
         "unsupported-interval",
-        "INTERVAL",
+        "INTERVAL here",
         ("INTERVAL",),
-        "compare with a date literal, or compute when you query the view",
+        "add days, weeks, months or years to a date literal: DATE '2024-01-31' + INTERVAL 3 MONTHS",
     ),
     exp.Extract: ("unsupported-extract", "EXTRACT of this field", ("EXTRACT",), "use year, month or day"),
     exp.Trim: ("unsupported-trim", "TRIM of other characters than blanks", ("TRIM",), "use trim(text)"),

@@ -41,6 +41,7 @@ from viewkeeper.views.constants import (
     text_of,
     type_written,
 )
+from viewkeeper.views.intervals import shifted
 from viewkeeper.views.refusals import refused_expression
 from viewkeeper.views.sqltext import SqlText
 
@@ -136,6 +137,8 @@ class Translator:
                 return Call("concat", sides)
             case exp.Null():
                 raise untyped_null(self.text, node)
+        if isinstance(node, exp.Add | exp.Sub) and isinstance(node.expression, exp.Interval):
+            return self._shifted(node, node.expression)
         if isinstance(node, _PREDICATES):
             return self._predicate(node)
         if type(node) in _ARITHMETIC:
@@ -232,6 +235,14 @@ class Translator:
         with self.text.locating(nodes[0]):
             common = reduce(common_type, (self.type(e) for e in known.values()))
         return [known.get(index, Literal(None, common)) for index in range(len(nodes))]
+
+    def _shifted(self, node: exp.Expr, interval: exp.Interval) -> Expression:
+        date = self.translated(node.this)
+        with self.text.locating(node):
+            found = shifted(date, interval, 1 if isinstance(node, exp.Add) else -1)
+        if found is None:
+            raise refused_expression(self.text, interval)
+        return found
 
     def _negated(self, node: exp.Neg) -> Expression:
         inner = node.this

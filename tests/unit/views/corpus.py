@@ -19,8 +19,8 @@ def type_named(text: str) -> Type:
     return Type(Kind(text))
 
 
-def catalog() -> Catalog:
-    with (CORPUS / "catalog.toml").open("rb") as file:
+def catalog(folder: Path = CORPUS) -> Catalog:
+    with (folder / "catalog.toml").open("rb") as file:
         tables = tomllib.load(file)
     return Catalog(
         tuple(

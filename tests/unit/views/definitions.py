@@ -49,6 +49,7 @@ from viewkeeper.algebra.types import (
 )
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import Grouping, Occurrence, RelationName, Term, ViewDefinition
+from viewkeeper.views.from_clause import settled
 from viewkeeper.views.headers import PROTOCOLS, SETTINGS
 from viewkeeper.views.level import DECLARABLE
 from viewkeeper.views.naming import canonically_named
@@ -228,7 +229,8 @@ def _terms(draw: Any, catalog: Catalog, shape: list[tuple[str, Type]]) -> Term:
 
 
 def _is_predicate(condition: Expression) -> bool:
-    return not isinstance(condition, And) and bool(columns_of(condition))
+    """Whether it is one as the parser leaves it: no constant, nothing to take apart."""
+    return bool(columns_of(condition)) and settled(condition) == (condition,)
 
 
 @st.composite

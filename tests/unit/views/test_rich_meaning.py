@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import duckdb
 import pytest
@@ -22,15 +23,9 @@ Databases = list[tuple[Contents, duckdb.DuckDBPyConnection]]
 
 @pytest.fixture(scope="module")
 def databases() -> Iterator[Databases]:
-    found: Databases = []
-    contexts = []
-    for seed in range(12):
-        contents = rich.random_contents(seed)
-        contexts.append(database(contents))
-        found.append((contents, contexts[-1].__enter__()))
-    yield found
-    for context in contexts:
-        context.__exit__(None, None, None)
+    with ExitStack() as stack:
+        each = [rich.random_contents(seed) for seed in range(12)]
+        yield [(contents, stack.enter_context(database(contents))) for contents in each]
 
 
 def narrowed(definition: ViewDefinition, contents: Contents) -> Contents:

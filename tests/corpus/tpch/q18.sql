@@ -1,0 +1,10 @@
+-- Large volume customer (the specification shows the first 100 rows)
+SELECT c_name, c_custkey, o_orderkey, o_orderdate, o_totalprice, sum(l_quantity) AS quantity
+FROM crm.customer, sales.orders, sales.lineitem
+WHERE o_orderkey IN (
+    SELECT l_orderkey FROM sales.lineitem GROUP BY l_orderkey HAVING sum(l_quantity) > 300
+  )
+  AND c_custkey = o_custkey
+  AND o_orderkey = l_orderkey
+GROUP BY c_name, c_custkey, o_orderkey, o_orderdate, o_totalprice
+ORDER BY o_totalprice DESC, o_orderdate
