@@ -14,7 +14,6 @@ stays a bound for the whole batch, so the other values are asked for only when i
 
 from __future__ import annotations
 
-import decimal
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,29 +22,23 @@ from typing import Any
 from viewkeeper.algebra.bag import Bag, SignedRow
 from viewkeeper.algebra.expressions import (
     Aggregate,
-    Call,
-    Cast,
     Column,
     Expression,
     IsNull,
-    Literal,
     Not,
     Output,
 )
-from viewkeeper.algebra.functions import rounded
 from viewkeeper.algebra.grouping import aggregate_fields
 from viewkeeper.algebra.inference import type_of
+from viewkeeper.algebra.measures import measure_of, measure_type, never_null, scaled
 from viewkeeper.algebra.running import Group, Kept, Wanted
 from viewkeeper.algebra.types import (
-    DECIMAL_PRECISION_MAX,
     DOUBLE,
     INTEGER,
     Field,
-    Kind,
     Row,
     Schema,
     Type,
-    decimal_type,
 )
 from viewkeeper.errors import invariant
 
@@ -53,8 +46,10 @@ GROUPS = "groups"
 ROWS = "rows"
 VALUE = "value"
 
-# Sums of integers are kept in decimals: 64 bits may overflow only where the result is used.
-_INTEGER_AS_SUMMAND = decimal_type(DECIMAL_PRECISION_MAX - 10, 0)
+
+def values_of(argument: int) -> str:
+    """The store of an argument's values, by the argument's place."""
+    return f"values{argument}"
 
 
 @dataclass(frozen=True)
@@ -134,16 +129,16 @@ class Accumulation:
         found: dict[str, Schema] = {}
         for index, wanted in enumerate(self.wanted):
             argument = self._argument_type(index)
-            types = {name: _measure_type(name, argument) for name in wanted.measures}
+            types = {name: measure_type(name, argument) for name in wanted.measures}
             kept += [Field(f"{name}{index}", type) for name, type in types.items()]
             if wanted.values:
-                found[f"values{index}"] = Schema((*keys, Field(VALUE, argument)))
+                found[values_of(index)] = Schema((*keys, Field(VALUE, argument)))
         return {GROUPS: Schema((*keys, *kept)), **found}
 
     @cached_property
     def values_by_store(self) -> dict[str, int]:
         """The stores of values, each with the place of its argument."""
-        return {f"values{i}": i for i, wanted in enumerate(self.wanted) if wanted.values}
+        return {values_of(i): i for i, wanted in enumerate(self.wanted) if wanted.values}
 
     def lookups(self, store: str) -> tuple[tuple[str, ...], ...]:
         """The columns by which a store is looked up."""
@@ -180,11 +175,11 @@ class Accumulation:
             for name in wanted.measures:
                 measure = f"{name}{index}"
                 type = self.stores[GROUPS].type_of(measure)
-                aggregates.append(_measure(name, measure, argument, self._argument_type(index)))
-                outputs.append(Output(measure, _never_null(name, Column(measure), type)))
+                aggregates.append(measure_of(name, measure, argument, self._argument_type(index)))
+                outputs.append(Output(measure, never_null(name, Column(measure), type)))
             if wanted.values:
                 present = rows.select((*keys, Output(VALUE, argument)))
-                found[f"values{index}"] = present.where(Not(IsNull(Column(VALUE))))
+                found[values_of(index)] = present.where(Not(IsNull(Column(VALUE))))
         groups = rows.grouped(keys, tuple(aggregates)).select(tuple(outputs))
         return {GROUPS: groups, **found}
 
@@ -197,11 +192,13 @@ class Accumulation:
             if wanted.distinct:
                 columns = (*self.key_columns, f"a{index}")
                 names = (*self.key_columns, VALUE)
-                found.append(self._lookup(f"values{index}", change, columns, names))
+                found.append(self._lookup(values_of(index), change, columns, names))
         return found
 
     def further_lookups(self, change: Bag, groups: Bag) -> list[Lookup]:
         """All values of those groups whose least or greatest value is deleted."""
+        if not any(wanted.extremes for wanted in self.wanted):
+            return []
         width = len(self.keys)
         stored = {row[:width]: self._kept(row[width:]) for row, _ in groups}
         found = []
@@ -216,7 +213,7 @@ class Accumulation:
                 schema = Schema(self.stores[GROUPS].fields[:width])
                 keys = Bag(schema, ((key, 1) for key in sorted(fading, key=repr)))
                 columns = self.key_columns
-                found.append(Lookup(f"values{index}", columns, keys if columns else None))
+                found.append(Lookup(values_of(index), columns, keys if columns else None))
         return found
 
     def _lookup(
@@ -246,8 +243,8 @@ class Accumulation:
             group = Group(
                 self._kept(before),
                 self.wanted,
-                [counts.get(f"values{i}", {}).get(key, {}) for i in range(len(self.wanted))],
-                [whole.get(f"values{i}", {}).get(key) for i in range(len(self.wanted))],
+                [counts.get(values_of(i), {}).get(key, {}) for i in range(len(self.wanted))],
+                [whole.get(values_of(i), {}).get(key) for i in range(len(self.wanted))],
             )
             rows += self._results(key, group, members)
             after = self._stored(group)
@@ -313,7 +310,7 @@ class Accumulation:
         return (
             group.rows,
             *(
-                _scaled(getattr(argument.kept, name), self.stores[GROUPS].type_of(f"{name}{index}"))
+                scaled(getattr(argument.kept, name), self.stores[GROUPS].type_of(f"{name}{index}"))
                 for index, (wanted, argument) in enumerate(
                     zip(self.wanted, group.arguments, strict=True)
                 )
@@ -325,7 +322,7 @@ class Accumulation:
         number = change.schema.names[-1]
         keys = tuple(Output(name, Column(name)) for name in self.key_columns)
         return {
-            f"values{index}": change.select(
+            values_of(index): change.select(
                 (*keys, Output(VALUE, Column(f"a{index}")), Output(number, Column(number)))
             ).where(Not(IsNull(Column(VALUE))))
             for index, wanted in enumerate(self.wanted)
@@ -343,41 +340,3 @@ def _by_group(found: dict[str, Bag], width: int) -> dict[str, dict[Row, dict[Any
         for row, count in bag:
             groups.setdefault(row[:width], {})[row[width]] = count
     return result
-
-
-def _measure_type(name: str, argument: Type) -> Type:
-    match name:
-        case "present" | "distinct":
-            return INTEGER
-        case "least" | "greatest":
-            return argument
-        case _:
-            return decimal_type(DECIMAL_PRECISION_MAX, argument.scale)
-
-
-def _measure(name: str, output: str, argument: Column, type: Type) -> Aggregate:
-    """A measure as an aggregate over whole rows."""
-    summand = Cast(argument, _INTEGER_AS_SUMMAND) if type.kind is Kind.INTEGER else argument
-    match name:
-        case "present":
-            return Aggregate(output, "count", argument)
-        case "distinct":
-            return Aggregate(output, "count", argument, distinct=True)
-        case "least":
-            return Aggregate(output, "min", argument)
-        case "greatest":
-            return Aggregate(output, "max", argument)
-        case _:
-            return Aggregate(output, "sum", summand, distinct=name == "distinct_total")
-
-
-def _never_null(name: str, column: Column, type: Type) -> Expression:
-    """A total over no values is 0 where it is kept."""
-    if name not in ("total", "distinct_total"):
-        return column
-    return Call("coalesce", (Cast(column, type), Literal(_scaled(decimal.Decimal(0), type), type)))
-
-
-def _scaled(value: Any, type: Type) -> Any:
-    """A total as a value of its column's type."""
-    return rounded(value, type) if isinstance(value, decimal.Decimal) else value

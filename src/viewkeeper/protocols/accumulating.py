@@ -70,7 +70,7 @@ class TermWork:
         """The numbered change of the term's linear part is known."""
         self.is_joined = True
         self.change = change if change is None or not self._stages else change.to_bag()
-        self._forget_nothing()
+        self._stop_if_nothing()
 
     def accumulated(self, assembly: Assembly) -> Iterator[tuple[str, Bag]]:
         """Go through the accumulations as far as the answers allow; the changes of their stores."""
@@ -87,7 +87,7 @@ class TermWork:
                 if not change.is_empty():
                     yield stage.store(kept), change
             self.change = self._out_of(stage, result.change, assembly)
-            self._forget_nothing()
+            self._stop_if_nothing()
 
     def _into(self, stage: Stage) -> Bag:
         """The columns that an accumulation takes."""
@@ -103,7 +103,7 @@ class TermWork:
         chosen: Bag = assembly.chosen(change)
         return chosen.select((*self.upkeep.term.outputs, _NUMBER))
 
-    def _forget_nothing(self) -> None:
+    def _stop_if_nothing(self) -> None:
         """Where nothing changes, nothing more is to be done."""
         if self.change is None or (isinstance(self.change, Bag) and self.change.is_empty()):
             self.change = None

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from viewkeeper.algebra import Bag, Field, Schema
+from viewkeeper.algebra.expressions import Output
 from viewkeeper.algebra.types import INTEGER
 from viewkeeper.errors import UsageError
 from viewkeeper.protocols.accumulating import Accumulating, TermWork
@@ -177,7 +178,7 @@ class IncrementalView(BatchedSweep):
             keys = None if lookup.keys is None else self.embodied(lookup.keys)
             yield StoredPart(accumulating.stage.store(lookup.store), lookup.key_columns, keys)
 
-    def _outputs(self, term: int) -> Any:
+    def _outputs(self, term: int) -> tuple[Output, ...]:
         return self.upkeep.terms[term].outputs
 
     def _changes(self, place: Place, transactions: Iterable[Numbered]) -> Any:
