@@ -15,7 +15,7 @@ stays a bound for the whole batch, so the other values are asked for only when i
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -182,6 +182,15 @@ class Accumulation:
                 found[values_of(index)] = present.where(Not(IsNull(Column(VALUE))))
         groups = rows.grouped(keys, tuple(aggregates)).select(tuple(outputs))
         return {GROUPS: groups, **found}
+
+    def grouped(self, rows: Any) -> Any:
+        """The groups' rows when these are all rows: a relation of any body, with the `inputs`."""
+        keys = tuple(Output(k.name, Column(f"k{i}")) for i, k in enumerate(self.keys))
+        aggregates = tuple(
+            a if place is None else replace(a, argument=Column(f"a{place}"))
+            for a, place, _ in self._columns
+        )
+        return rows.grouped(keys, aggregates)
 
     # -- what must be looked up --------------------------------------------------------------------
 

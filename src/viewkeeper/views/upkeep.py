@@ -9,7 +9,7 @@ Knows what is kept, not who keeps it nor when it changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -45,6 +45,10 @@ class Stage:
 
     def store(self, kept: str) -> str:
         return f"{self.prefix}.{kept}"
+
+    def initial(self, rows: Any) -> dict[str, Any]:
+        """What is kept of these rows, by the names of the stores."""
+        return {self.store(kept): found for kept, found in self.accumulation.initial(rows).items()}
 
 
 @dataclass(frozen=True)
@@ -150,44 +154,46 @@ class Upkeep:
 
     # -- from whole relations ----------------------------------------------------------------------
 
-    def initial(self, contents: Contents) -> InitialContents:
-        """The view and its stores over the given contents of its base relations."""
+    def initial(
+        self, contents: Contents, shared: Callable[[Any], Any] = lambda rows: rows
+    ) -> InitialContents:
+        """The view and its stores over the given contents of its base relations.
+
+        ``shared`` is given each relation from which several others are computed; where relations are
+        lazy, it is the place to have them computed once.
+        """
         steps: dict[RelationName, Any] = {}
         stores: dict[str, Any] = {}
         rows: Any = None
         for relation in self.relations:
-            rows = self._evaluated(
-                relation, lambda name: steps[name] if name in steps else contents(name), stores
-            )
+            rows = None
+            for upkeep in relation.terms:
+                term = _evaluated(
+                    upkeep, lambda n: steps[n] if n in steps else contents(n), stores, shared
+                )
+                named = term.renamed(relation.schema.names)
+                rows = named if rows is None else rows + named
             if relation.name is not None:
-                steps[relation.name] = rows
+                steps[relation.name] = rows = shared(rows)
                 if self.keeps(relation.name):
                     stores[relation.name.relation] = rows
         return InitialContents(rows, stores)
 
-    def _evaluated(
-        self, relation: RelationUpkeep, contents: Contents, stores: dict[str, Any]
-    ) -> Any:
-        total: Any = None
-        for upkeep in relation.terms:
-            rows = _term_evaluated(upkeep, contents, stores).renamed(relation.schema.names)
-            total = rows if total is None else total + rows
-        return total
 
-
-def _term_evaluated(upkeep: TermUpkeep, contents: Contents, stores: dict[str, Any]) -> Any:
+def _evaluated(
+    upkeep: TermUpkeep, contents: Contents, stores: dict[str, Any], shared: Callable[[Any], Any]
+) -> Any:
+    """A term over whole relations; what it keeps goes into ``stores``."""
     assembly = Assembly(upkeep.term)
     rows = assembly.whole(contents)
     if upkeep.grouping is not None:
-        accumulation = upkeep.grouping.accumulation
-        for kept, relation in accumulation.initial(rows.select(accumulation.inputs)).items():
-            stores[upkeep.grouping.store(kept)] = relation
-        rows = assembly.chosen(rows.grouped(accumulation.keys, accumulation.aggregates))
+        grouped = shared(rows.select(upkeep.grouping.accumulation.inputs))
+        stores |= upkeep.grouping.initial(grouped)
+        rows = assembly.chosen(upkeep.grouping.accumulation.grouped(grouped))
     rows = assembly.finished(rows)
     if upkeep.distinct is not None:
-        accumulation = upkeep.distinct.accumulation
-        for kept, relation in accumulation.initial(rows.select(accumulation.inputs)).items():
-            stores[upkeep.distinct.store(kept)] = relation
+        rows = shared(rows)
+        stores |= upkeep.distinct.initial(rows.select(upkeep.distinct.accumulation.inputs))
         rows = rows.support()
     return rows
 

@@ -88,5 +88,10 @@ def test_view_and_stores_come_from_whole_relations():
     assert list(found.stores) == [store.name for store in upkeep.stores]
     for store in upkeep.stores:
         assert found.stores[store.name].schema == store.schema
+    assert upkeep.initial(
+        {ORDERS: orders}.__getitem__, shared=lambda rows: rows + rows
+    ).view == Bag.of(upkeep.definition.schema, [(7, None), (None, None)]), (
+        "what several relations are computed from is handed out"
+    )
     groups = found.stores["t0.groups"]
     assert groups.sorted() == [((None, 1, 0, None), 1), ((7, 2, 0, None), 1)]
