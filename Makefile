@@ -21,7 +21,7 @@ $(STAMP): pyproject.toml
 	@touch $@
 
 .PHONY: test
-test: install mariadb ## Run all tests (Spark tests need Java 17 or newer)
+test: install mariadb chromium ## Run all tests (Spark tests need Java 17 or newer)
 	$(BIN)/python -m pytest -n 2 --dist loadgroup $(TESTS)
 
 .PHONY: lint

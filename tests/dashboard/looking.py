@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,13 @@ def open_page(page: Any, server: DashboardServer, path: str) -> None:
     if path == "/lab":
         page.wait_for_selector(".sequence")
         page.wait_for_selector("#painting .painting")
+
+
+def photograph(page: Any, name: str) -> None:
+    """The whole page as a picture, into the folder that VIEWKEEPER_SCREENSHOTS names, if it does."""
+    folder = os.environ.get("VIEWKEEPER_SCREENSHOTS")
+    if folder:
+        page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
 
 
 def serious_faults(page: Any) -> list[str]:

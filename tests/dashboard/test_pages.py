@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from dashboard.looking import open_page, serious_faults
+from dashboard.looking import open_page, photograph, serious_faults
 from dashboard.serving import dashboard
 from dashboard.small_project import HOSTILE, RENAME
 
@@ -14,12 +14,18 @@ pytestmark = pytest.mark.xdist_group("browser")
 FIGURE_5 = ["(7, 8)×2", "(5, 6)×2 (7, 8)×2", "(5, 6)×2", "(5, 6)"]
 
 
-def merge(**colours: str) -> dict:
-    """A group of two views with one row."""
-    cells = {view: {"colour": colour, "state": 0} for view, colour in colours.items()}
-    waits = [view for view, colour in colours.items() if colour == "white"]
-    row = {"row": 17, "txns": [40, 42], "cells": cells, "waits_for": waits}
-    return {"groups": [{"views": list(colours), "algorithm": "spa", "rows": [row]}]}
+def merge(*rows: dict[str, str]) -> dict:
+    """A group of views; each row says the colours of its cells."""
+    made = [
+        {
+            "row": number,
+            "txns": [10 * number, 10 * number + 2],
+            "cells": {view: {"colour": colour, "state": 0} for view, colour in row.items()},
+            "waits_for": [view for view, colour in row.items() if colour == "white"],
+        }
+        for number, row in enumerate(rows, 4)
+    ]
+    return {"groups": [{"views": list(rows[0]), "algorithm": "spa", "rows": made}]}
 
 
 def test_an_empty_project_says_what_to_do(page, project, server):
@@ -53,15 +59,22 @@ def test_focus_stays_where_it_is_while_figures_change(page, project, server):
 
 
 def test_the_painting_table_paints(page, project, server):
-    project.tell(merge=merge(people="white", places="red"))
+    first, second = {"people": "white", "places": "red"}, {"people": "black", "places": "white"}
+    project.tell(merge=merge(first, second))
     open_page(page, server, "/merge")
-    cells = page.locator(".painting tbody tr .paint")
-    assert [cell.get_attribute("data-colour") for cell in cells.all()] == ["white", "red"]
+
+    def colours() -> list[str]:
+        return [c.get_attribute("data-colour") for c in page.locator("tbody .paint").all()]
+
+    assert colours() == ["white", "red", "black", "white"]
     page.get_by_text("waits for people").wait_for()
     page.get_by_role("rowheader", name="40–42").wait_for()
-    project.tell(merge=merge(people="gray", places="gray"))
+    photograph(page, "merge")
+    project.tell(merge=merge({"people": "gray", "places": "gray"}, second))
     page.wait_for_selector(".paint[data-colour='gray'] ~ .paint[data-colour='gray']")
-    assert page.locator("td", has_text="waits for").count() == 0
+    assert colours() == ["gray", "gray", "black", "white"]
+    assert page.get_by_text("waits for people").count() == 0
+    page.get_by_text("waits for places").wait_for()
 
 
 def test_time_travel_shows_the_rows_of_that_time(page, project, server):
@@ -111,6 +124,7 @@ def test_a_rename_is_approved(page, project, server):
     page.get_by_text("RENAME COLUMN name TO full_name").wait_for()
     assert page.locator(".line-gone").text_content().strip() == "SELECT p.id, p.name"
     assert page.locator(".line-new").text_content().strip() == "SELECT p.id, p.full_name AS name"
+    photograph(page, "evolution")
     page.get_by_role("button", name="Approve").click()
     page.get_by_text("approved, not applied yet").wait_for()
     assert project.read("decisions.json")["7"]["decision"] == "approve"
@@ -202,7 +216,9 @@ def test_the_token_is_asked_for_and_kept_out_of_the_address(page, project, troub
 def test_nobody_is_shut_out(examined_page, project, server, path, look):
     page = examined_page
     project.commit(((1, "one", 1), (2, None, 2)))
-    project.tell(merge=merge(people="red", places="white"))
+    project.tell(
+        merge=merge({"people": "red", "places": "white"}, {"people": "gray", "places": "black"})
+    )
     project.write("evolution.json", {"changes": [RENAME]})
     if look == "phone":
         page.set_viewport_size({"width": 360, "height": 740})

@@ -31,6 +31,8 @@ from viewkeeper.warehouse import Entry
 
 Document = dict[str, Any]
 
+# States of a run in which no view is kept, so that nothing can be late.
+NOBODY_KEEPS = ("stopped", "never run")
 # How often the run's own words are read.
 RUN_SECONDS = 0.3
 # While a run goes and nothing is known to be missing, a source's feed is at most so far behind.
@@ -204,7 +206,7 @@ def _verdict(state: str, seconds: float | None) -> str:
 def _edge_verdict(run: Document, source: Document, fresh: float | None) -> str:
     if source["verdict"] == "bad":
         return "bad"
-    return lag_verdict(fresh) if run["state"] == "running" else "idle"
+    return lag_verdict(fresh) if run["state"] not in NOBODY_KEEPS else "idle"
 
 
 def _freshness(run: Document, sources: list[Document]) -> float | None:
@@ -212,7 +214,7 @@ def _freshness(run: Document, sources: list[Document]) -> float | None:
 
     What the last batch measured, or what a source says is waiting, or since when one is not heard of.
     """
-    if run["state"] in ("stopped", "never run"):
+    if run["state"] in NOBODY_KEEPS:
         return None
     batch = run.get("batch") or {}
     known = [batch.get("freshness_seconds"), *(source["behind_seconds"] for source in sources)]

@@ -41,6 +41,7 @@ class SourceWatch:
         self._wanted = threading.Event()
         self._wanted_until = 0.0
         self._looks: dict[str, Look] = {}
+        self._kinds: dict[str, str] = {}
         self._well_at: dict[str, float] = {}
         self._started: float | None = None
         self._lock = threading.Lock()
@@ -62,15 +63,18 @@ class SourceWatch:
     def figures(self, name: str) -> dict[str, Any]:
         """The fields of ``status --json`` for one source, without its position."""
         now = time.monotonic()
+        kind = {"kind": self._kinds.get(name)}
         look = self._looks.get(name)
         begun = self._started if self._started is not None else now
         since = now - (look.at if look is not None else begun)
         if since > SILENT_SECONDS and now < self._wanted_until:
-            return _unreachable(_silent(name).as_dict()) | {"unseen_seconds": self._unseen(name)}
-        if look is None:
-            return {"state": "not looked at yet", "lag_seconds": None}
-        found = look.figures
-        return found | {"unseen_seconds": self._unseen(name)} if "error" in found else found
+            found = _unreachable(_silent(name).as_dict())
+        elif look is None:
+            return kind | {"state": "not looked at yet", "lag_seconds": None}
+        else:
+            found = look.figures
+        unseen = {"unseen_seconds": self._unseen(name)} if "error" in found else {}
+        return kind | found | unseen
 
     def states(self) -> tuple[tuple[str, str], ...]:
         """Which source is in which state: changes when there is news."""
@@ -86,6 +90,7 @@ class SourceWatch:
             try:
                 if source is None:
                     source = open_source(config.name, config.url, feed_url=config.feed_url)
+                    self._kinds[config.name] = source.kind
                 found = _healthy(source)
                 self._well_at[config.name] = time.monotonic()
             except (SourceError, UsageError) as error:
@@ -106,7 +111,6 @@ def _healthy(source: Source) -> dict[str, Any]:
     health = source.health()
     return {
         "state": health.state,
-        "kind": source.kind,
         "lag_seconds": health.lag_seconds,
         "lag_bytes": health.lag_bytes,
         "retained_bytes": health.retained_bytes,
