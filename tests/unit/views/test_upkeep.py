@@ -88,10 +88,18 @@ def test_view_and_stores_come_from_whole_relations():
     assert list(found.stores) == [store.name for store in upkeep.stores]
     for store in upkeep.stores:
         assert found.stores[store.name].schema == store.schema
-    assert upkeep.initial(
-        {ORDERS: orders}.__getitem__, shared=lambda rows: rows + rows
-    ).view == Bag.of(upkeep.definition.schema, [(7, None), (None, None)]), (
-        "what several relations are computed from is handed out"
-    )
     groups = found.stores["t0.groups"]
     assert groups.sorted() == [((None, 1, 0, None), 1), ((7, 2, 0, None), 1)]
+
+
+def test_what_view_and_stores_are_computed_from_is_handed_out_to_be_computed_once():
+    upkeep = upkeep_of("SELECT shop, MAX(amount) AS most FROM shop.orders GROUP BY shop")
+    handed: list[Bag] = []
+
+    def shared(rows: Bag) -> Bag:
+        handed.append(rows)
+        return rows
+
+    orders = Bag.of(ORDERS_SCHEMA, [(1, 7, None, None), (2, 7, None, None)])
+    upkeep.initial({ORDERS: orders}.__getitem__, shared)
+    assert handed == [Bag.of(Schema.of(k0=INTEGER, a0=MONEY), [(7, None), (7, None)])]
