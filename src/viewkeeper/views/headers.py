@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from viewkeeper.errors import UsageError
+from viewkeeper.views.definition import RelationName, ViewDefinition
 from viewkeeper.views.level import DECLARABLE, Level
 from viewkeeper.views.names import listed, nearest
 from viewkeeper.views.sqltext import SqlText
@@ -21,6 +22,7 @@ PROTOCOLS = (
     "sweep", "nested-sweep", "parallel-sweep", "recompute", "eca", "strobe", "c-strobe", "ring",
     "quiescent-ring", "ring-terms", "medwrap", "mre", "simplistic", "periodic", "virtual",
 )  # fmt: skip
+REFRESH = ("auto", "incremental", "incremental-strict", "full")
 SETTINGS = (
     "refresh", "publish", "keep", "evolve", "freshness", "dispensable", "irreplaceable", "extent",
 )  # fmt: skip
@@ -57,6 +59,8 @@ def read_headers(text: SqlText) -> Headers:
                 level = _level(text, value, offset)
             case "protocol":
                 protocol = _protocol(text, value, offset)
+            case "refresh":
+                settings.append((word, _refresh(text, value, offset)))
             case _:
                 settings.append((word, value))
     return Headers(level, protocol, tuple(settings))
@@ -105,6 +109,40 @@ def _protocol(text: SqlText, value: str, offset: int) -> str:
     if name in PROTOCOLS:
         return name
     raise _bad_value(text, "protocol", value, PROTOCOLS, offset)
+
+
+def _refresh(text: SqlText, value: str, offset: int) -> str:
+    name = value.lower().replace("_", "-")
+    if name in REFRESH:
+        return name
+    raise _bad_value(text, "refresh", value, REFRESH, offset)
+
+
+def kept_relations(definition: ViewDefinition) -> tuple[RelationName, ...]:
+    """The relations that ``keep`` names, each read by the view; raises UsageError."""
+    written = dict(definition.settings).get("keep", "")
+    return tuple(_kept(definition, name.strip()) for name in written.split(",") if written)
+
+
+def _kept(definition: ViewDefinition, name: str) -> RelationName:
+    for relation in definition.relations:
+        if str(relation).casefold() == name.casefold():
+            return relation
+    known = [str(relation) for relation in definition.relations]
+    close = nearest(name, known)
+    raise UsageError(
+        "bad-header",
+        f"{name} can't be kept: the view does not read it",
+        detail=f"it reads {listed(known)}",
+        hint=f"did you mean {close}?" if close else "write -- keep: source.table, source.table",
+    )
+
+
+def require_kept_relations(text: SqlText, definition: ViewDefinition) -> None:
+    """Refuse a header ``keep`` that names what the view does not read."""
+    places = {word: offset for word, _, offset in _lines(text)}
+    with text.locating(places.get("keep")):
+        kept_relations(definition)
 
 
 def _bad_value(

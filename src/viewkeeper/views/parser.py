@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import ViewDefinition
 from viewkeeper.views.from_clause import Environment
-from viewkeeper.views.headers import read_headers
+from viewkeeper.views.headers import read_headers, require_kept_relations
 from viewkeeper.views.queries import QueryReader
 from viewkeeper.views.references import References
 from viewkeeper.views.sqltext import SqlText
@@ -48,4 +48,5 @@ def parse_with_references(
     definition = ViewDefinition(
         name, terms, headers.level, headers.protocol, headers.settings, steps.used_by(terms)
     )
+    require_kept_relations(sql, definition)
     return definition, references.names

@@ -50,7 +50,7 @@ from viewkeeper.algebra.types import (
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import Grouping, Occurrence, RelationName, Term, ViewDefinition
 from viewkeeper.views.from_clause import settled
-from viewkeeper.views.headers import PROTOCOLS, SETTINGS
+from viewkeeper.views.headers import PROTOCOLS, REFRESH, SETTINGS
 from viewkeeper.views.level import DECLARABLE
 from viewkeeper.views.naming import canonically_named
 
@@ -203,10 +203,18 @@ def definitions(draw: Any) -> tuple[ViewDefinition, Catalog]:
             terms,
             draw(st.sampled_from(DECLARABLE)),
             draw(st.none() | st.sampled_from(PROTOCOLS)),
-            tuple((name, draw(st.sampled_from(["5s", "a b", "x: y"]))) for name in settings),
+            tuple((name, draw(_setting(name, terms))) for name in settings),
         ),
         catalog,
     )
+
+
+def _setting(name: str, terms: tuple[Term, ...]) -> st.SearchStrategy[str]:
+    if name == "refresh":
+        return st.sampled_from(REFRESH)
+    if name == "keep":
+        return st.sampled_from([str(o.name) for term in terms for o in term.occurrences])
+    return st.sampled_from(["5s", "a b", "x: y"])
 
 
 @st.composite

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from unit.views import rich
 from viewkeeper.errors import UsageError
-from viewkeeper.views.headers import PROTOCOLS, Headers, read_headers
+from viewkeeper.views.headers import (
+    PROTOCOLS,
+    REFRESH,
+    Headers,
+    kept_relations,
+    read_headers,
+)
 from viewkeeper.views.level import Level
+from viewkeeper.views.parser import parse_view
 from viewkeeper.views.sqltext import SqlText
 
 
@@ -29,8 +37,28 @@ def test_every_protocol_can_be_named(protocol: str) -> None:
 
 
 def test_settings_keep_their_order_and_their_text() -> None:
-    text = "-- keep: 7 Days\n-- refresh: 5s\nSELECT 1"
-    assert headers(text).settings == (("keep", "7 Days"), ("refresh", "5s"))
+    text = "-- freshness: 7 Seconds\n-- refresh: FULL (at night)\nSELECT 1"
+    assert headers(text).settings == (("freshness", "7 Seconds"), ("refresh", "full"))
+
+
+@pytest.mark.parametrize("policy", REFRESH)
+def test_every_policy_of_refreshing_can_be_named(policy: str) -> None:
+    assert headers(f"-- refresh: {policy}\n").settings == (("refresh", policy),)
+
+
+def test_relations_to_keep_are_those_that_the_view_reads() -> None:
+    text = "-- keep: C.W , a.r\nSELECT r.k FROM a.r JOIN c.w ON r.x = w.x WHERE r.k IN (SELECT k FROM b.t)"
+    kept = kept_relations(parse_view("v", text, rich.CATALOG))
+    assert [str(name) for name in kept] == ["c.w", "a.r"]
+    assert kept_relations(parse_view("v", text.replace("keep", "note"), rich.CATALOG)) == ()
+
+
+def test_a_relation_that_is_not_read_can_not_be_kept() -> None:
+    text = "-- consistency: strong\n-- keep: a.r, b.tt\nSELECT r.k FROM a.r, b.t"
+    with pytest.raises(UsageError) as error:
+        parse_view("v", text, rich.CATALOG)
+    assert error.value.message.startswith("view v, line 2, column 4: b.tt can't be kept")
+    assert error.value.hint == "did you mean b.t?"
 
 
 @pytest.mark.parametrize(
@@ -60,6 +88,8 @@ def test_headers_end_where_the_query_begins() -> None:
         ("-- consistency: weak", "bad-header", "write -- consistency: convergent"),
         ("-- consistency: stronk", "bad-header", "did you mean strong?"),
         ("-- protocol: cstrobe", "bad-header", "did you mean c-strobe?"),
+        ("-- refresh: incremental-strikt", "bad-header", "did you mean incremental-strict?"),
+        ("-- refresh: 5s", "bad-header", "write -- refresh: auto"),
         ("-- protcol: eca", "unknown-header", "did you mean protocol?"),
     ],
 )

@@ -2,8 +2,8 @@
 -- todo: nothing, really
 -- Consistency: strong
 -- protocol: nested_sweep
--- refresh: 5s
--- keep: 7 days (old states)
+-- refresh: full
+-- keep: shop.orders (it is small)
 
 /* before */ SELECT /*+ BROADCAST(o) */ o.o_id, -- the key
   o.qty /* how many */ FROM shop.orders /* of the shop */ o -- all

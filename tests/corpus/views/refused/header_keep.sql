@@ -1,0 +1,2 @@
+-- keep: shop.orders, crm.customers
+SELECT o_id FROM shop.orders

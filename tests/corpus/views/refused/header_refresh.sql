@@ -1,0 +1,2 @@
+-- refresh: sometimes
+SELECT o_id FROM shop.orders
