@@ -2,6 +2,7 @@
 
 import threading
 import time
+from dataclasses import replace
 
 import psycopg
 import pytest
@@ -9,7 +10,11 @@ import pytest
 from live.sources.probing import FeedLog, effect_of, read_all
 from live.sources.wrong_postgres import open_wrong
 from viewkeeper.errors import SourceError
+from viewkeeper.sources.backoff import Backoff
 from viewkeeper.sources.opening import open_source
+from viewkeeper.sources.postgres import settling
+from viewkeeper.sources.postgres.links import Links
+from viewkeeper.sources.urls import parse_source_url
 
 KIND = "postgres"
 RELATIONS = ("things",)
@@ -113,6 +118,79 @@ def test_a_delivered_transaction_that_is_not_visible_yet_is_told_apart(database,
         if variant is not None:
             opened.close()
     assert right == (variant is None)
+
+
+@pytest.mark.parametrize("careful", [True, False])
+def test_a_commit_before_the_feed_s_start_that_is_not_visible_yet_is_waited_for(
+    database, source, monkeypatch, careful
+):
+    """The feed does not deliver it any more, so the first cut must show it."""
+    monkeypatch.setattr(settling, "PATIENCE", Backoff(first_seconds=0.01, patience_seconds=0.2))
+    if not careful:
+        monkeypatch.setattr(settling.Settling, "settle", lambda self: None)
+    with Stalled(database, "INSERT INTO things VALUES (2, 'stalled')"):
+        start = source.start_position()
+        if careful:
+            with pytest.raises(SourceError) as caught:
+                source.cut(RELATIONS)
+            assert (caught.value.code, caught.value.retryable) == ("source-busy", True)
+            assert "synchronous standby" in caught.value.detail
+        else:
+            with source.cut(RELATIONS) as cut:
+                loaded = state(cut)
+    if careful:
+        with source.cut(RELATIONS) as cut:
+            loaded = state(cut)
+    with FeedLog(source, start, RELATIONS) as log:
+        log.catch_up()
+    loaded.update(effect_of(t for t in log.transactions if not cut.reflects(t)))
+    with source.cut(RELATIONS) as cut:
+        assert (loaded == state(cut)) == careful
+
+
+def test_a_transaction_that_is_at_work_for_long_does_not_keep_cuts_away(
+    database, source, monkeypatch
+):
+    monkeypatch.setattr(settling, "PATIENCE", Backoff(first_seconds=0.01, patience_seconds=0.2))
+    slow, prepared = database.writer(), database.writer()
+    slow.begin()
+    slow.run("INSERT INTO things VALUES (2, 'slow')")
+    prepared.begin()
+    prepared.run("INSERT INTO things VALUES (3, 'two phases')")
+    prepared.run("PREPARE TRANSACTION 'slowly'")
+    start = source.start_position()
+    with source.cut(RELATIONS) as cut:
+        loaded = state(cut)
+    slow.commit()
+    prepared.run("COMMIT PREPARED 'slowly'")
+    with FeedLog(source, start, RELATIONS) as log:
+        log.catch_up()
+    assert len(log.transactions) == 2
+    loaded.update(effect_of(t for t in log.transactions if not cut.reflects(t)))
+    with source.cut(RELATIONS) as cut:
+        assert state(cut) == loaded
+    slow.close()
+    prepared.close()
+
+
+def test_who_can_not_see_what_others_wait_for_is_told_what_to_grant(
+    database, source, writer, monkeypatch
+):
+    monkeypatch.setattr(settling, "PATIENCE", Backoff(first_seconds=0.01, patience_seconds=0.2))
+    writer.run("CREATE ROLE clerk LOGIN")
+    url = parse_source_url(database.url, "src")
+    links = Links("src", replace(url, user="clerk"))
+    try:
+        with Stalled(database, "INSERT INTO things VALUES (2, 'stalled')"):
+            mine = settling.Settling("src", links.ask)
+            mine.draw_fence()
+            with pytest.raises(SourceError) as caught:
+                mine.settle()
+            assert "pg_read_all_stats" in caught.value.hint
+        mine.settle()
+    finally:
+        links.close()
+        writer.run("DROP ROLE clerk")
 
 
 def test_without_the_lock_a_truncate_empties_an_older_snapshot(database, source, writer):

@@ -154,7 +154,11 @@ class ArrowLink:
         self._tasks: SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = SimpleQueue()
         threading.Thread(target=self._work, daemon=True, name=f"{source}-reader").start()
         text = connection_string(url, QUERY_SETTINGS)
-        self._connection = self._call(lambda: adbc.connect(text, autocommit=True), "connect")
+        try:
+            self._connection = self._call(lambda: adbc.connect(text, autocommit=True), "connect")
+        except BaseException:
+            self._tasks.put(None)  # a source that is away for long is tried very often
+            raise
 
     def run(self, sql: str) -> None:
         """A statement without parameters and without a result."""

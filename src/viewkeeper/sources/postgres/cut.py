@@ -12,7 +12,6 @@ TRUNCATE or a rewriting ALTER sees an empty table. LOCK TABLE itself takes no sn
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -29,6 +28,7 @@ from viewkeeper.sources.postgres.codec import codec_of_result
 from viewkeeper.sources.postgres.connection import ArrowLink
 from viewkeeper.sources.postgres.position import lsn_number, make_position
 from viewkeeper.sources.postgres.reading import fitted, key_arrays, key_condition
+from viewkeeper.sources.postgres.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from viewkeeper.sources.postgres.source import PostgresSource
@@ -48,24 +48,6 @@ SELECT pg_current_snapshot()::text, pg_current_wal_insert_lsn()::text,
        (SELECT system_identifier::text FROM pg_control_system()),
        (SELECT timeline_id::int8 FROM pg_control_checkpoint())
 """
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """A snapshot as ``pg_current_snapshot`` prints it, with 64-bit xids."""
-
-    low: int  # everything below has ended
-    high: int  # everything from here on had not begun
-    running: frozenset[int]
-
-    @classmethod
-    def parsed(cls, text: str) -> Snapshot:
-        low, high, running = text.split(":")
-        return cls(int(low), int(high), frozenset(map(int, filter(None, running.split(",")))))
-
-    def sees(self, xid: int) -> bool:
-        """Of a committed transaction."""
-        return xid < self.low or (xid < self.high and xid not in self.running)
 
 
 class PostgresCut(Cut):
@@ -90,6 +72,7 @@ class PostgresCut(Cut):
             raise
 
     def _begin(self, relations: Sequence[str]) -> None:
+        self._source.settling.settle()
         for attempt in range(1, ATTEMPTS_MAX + 1):
             self._link.run(_BEGIN)
             if self._lock_all(relations, fresh=attempt > 1):

@@ -57,11 +57,18 @@ class ReplicationStream:
         except psycopg.Error as error:
             raise translated(error, source, "start its feed") from None
         self._pq = self._connection.pgconn
-        result = self._pq.exec_(command.encode())
+        try:
+            result = self._pq.exec_(command.encode())
+        except psycopg.Error as error:
+            self.close()
+            raise self._lost(str(error)) from None
         if result.status != pq.ExecStatus.COPY_BOTH:
             self.close()
             raise _refused(source, result)
         self._pq.nonblocking = 1
+        # Not select, which knows the first 1,024 descriptors of a process only.
+        self._arrivals = select.poll()
+        self._arrivals.register(self._pq.socket, select.POLLIN)
 
     def read(self) -> bytes | None:
         """The next payload that has arrived; None when there is none yet."""
@@ -86,7 +93,7 @@ class ReplicationStream:
 
     def _take_in(self) -> bool:
         """Move what the socket has into libpq's buffer; False when there was nothing."""
-        if not select.select([self._pq.socket], [], [], 0)[0]:
+        if not self._arrivals.poll(0):
             return False
         try:
             self._pq.consume_input()
@@ -115,7 +122,7 @@ class ReplicationStream:
             self._report(ask=True)
         elif now - self._reported_at >= REPORT_EVERY_SECONDS:
             self._report(ask=False)
-        select.select([self._pq.socket], [], [], min(seconds, self._ask_after))
+        self._arrivals.poll(min(seconds, self._ask_after) * 1_000)
 
     def confirm(self, lsn: int) -> None:
         """The server may forget everything up to here. Tell it only what is durable with us."""

@@ -40,6 +40,7 @@ from viewkeeper.sources.postgres.position import (
     require_same_history,
 )
 from viewkeeper.sources.postgres.preflight import findings
+from viewkeeper.sources.postgres.settling import Settling
 from viewkeeper.sources.postgres.tracking import TrackedRelations
 from viewkeeper.sources.urls import SourceUrl
 
@@ -87,6 +88,7 @@ class PostgresSource(Source):
         self.instance = statements.instance_name(name, url)
         self._url, self._feed_url, self._allow_setup = url, feed_url, allow_setup
         self.links = Links(name, url)
+        self.settling = Settling(name, self.links.ask)
         # What cuts lock; checked again under the lock.
         self._described: dict[str, Described] = {}
 
@@ -237,6 +239,7 @@ class PostgresSource(Source):
         # The flushed position, not the insert position: what is not on disk may be lost in a crash,
         # and a feed that waits beyond the log's new end would pass over what is written there then.
         flushed, _, system, timeline, _, _ = self._place()
+        self.settling.draw_fence()
         return make_position(system, timeline, lsn_number(flushed))
 
     def _place(self) -> tuple[Any, ...]:
@@ -247,6 +250,7 @@ class PostgresSource(Source):
 
     def feed(self, relations: Sequence[str], start: Position) -> Feed:
         known = self._describe_then(relations)
+        self.settling.draw_fence()
         _, started, system, timeline, xid_near, _ = self._place()
         require_same_history(start, make_position(system, timeline, 0), self.name)
         self._require_slot(start)

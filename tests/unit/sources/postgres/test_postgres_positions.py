@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from viewkeeper.errors import SourceError
-from viewkeeper.sources.postgres.cut import Snapshot
 from viewkeeper.sources.postgres.position import compare, lsn_number, make_position, widened
+from viewkeeper.sources.postgres.snapshot import Snapshot
 
 
 @given(
