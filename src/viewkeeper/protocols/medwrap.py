@@ -18,7 +18,12 @@ from viewkeeper.errors import invariant
 from viewkeeper.protocols.mediation import Mediation
 from viewkeeper.protocols.medwrap_mediator import ChangeReported, MedwrapMediator
 from viewkeeper.protocols.medwrap_messages import Action as WrapperAction
-from viewkeeper.protocols.medwrap_messages import AnswerQuery, QueryArrived, ReportChange
+from viewkeeper.protocols.medwrap_messages import (
+    AnswerQuery,
+    Purpose,
+    QueryArrived,
+    ReportChange,
+)
 from viewkeeper.protocols.medwrap_wrapper import MedwrapWrapper
 from viewkeeper.protocols.messages import (
     Action,
@@ -58,6 +63,11 @@ class Medwrap(Protocol):
     def is_idle(self) -> bool:
         wrappers = self.wrappers.values()
         return self.mediator.is_idle and all(wrapper.is_idle for wrapper in wrappers)
+
+    def purpose(self, question: int) -> Purpose:
+        """What an open question to a source is for."""
+        source, number = self._open[question]
+        return self.wrappers[source].purpose(number)
 
     def step(self, event: Event) -> tuple[Action, ...]:
         match event:

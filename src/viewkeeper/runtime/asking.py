@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from viewkeeper.runtime.pacing import Pace
 from viewkeeper.sources.interface import Cut, KeyedRead
 from viewkeeper.spark.arrow import COUNT, arrow_schema
 from viewkeeper.spark.staged import StagedRelation, Staging
-from viewkeeper.views.definition import Occurrence, Term
+from viewkeeper.views.definition import Occurrence, RelationName, Term
 
 
 @dataclass
@@ -49,11 +50,12 @@ class Questions:
         for part in question.parts:
             invariant(isinstance(part, KeyedPart), "live questions ask for rows by key")
             if isinstance(part, KeyedPart):
-                answers.append(self._rows(question.source, part, terms[part.term]))
+                answers.append(self.rows(question.source, part, terms[part.term]))
         reflects = self.reflected[question.source]
         return AnswerArrived(question.question, tuple(answers), reflects)
 
-    def _rows(self, source: str, part: KeyedPart, term: Term) -> StagedRelation:
+    def rows(self, source: str, part: KeyedPart, term: Term) -> StagedRelation:
+        """A partial of one occurrence: its rows with the keys that are asked for, at the cut."""
         occurrence = term.occurrence(part.alias)
         read = _keyed_read(occurrence, part)
         # A cut is used by one thread at a time.
@@ -70,13 +72,42 @@ class Questions:
     def _read(self, source: str, read: KeyedRead, schema: Schema) -> pa.Table:
         if read.keys is not None and read.keys.num_rows == 0:
             return counted([], schema)
+        keys = 0 if read.keys is None else read.keys.num_rows
+        return self._asked(source, keys, schema, lambda cut: cut.read(read))
+
+    def whole(self, name: RelationName, schema: Schema) -> StagedRelation:
+        """A whole relation, with the columns of ``schema``, at its source's cut."""
+        with self._locks[name.source]:
+            table = self._read(name.source, KeyedRead(name.relation, schema.names), schema)
+        return self.staging.relation(table, schema)
+
+    def query(self, source: str, sql: str, schema: Schema, keys: int) -> pa.Table:
+        """What the source's own engine answers; ``keys`` is how many of them are in the text."""
+        with self._locks[source]:
+            return self._asked(source, keys, schema, lambda cut: cut.query(sql, schema))
+
+    @contextlib.contextmanager
+    def held(self, sources: Iterable[str]) -> Iterator[Mapping[str, Cut]]:
+        """The cuts of some sources, for one thread alone."""
+        with contextlib.ExitStack() as stack:
+            for source in sorted(sources):
+                stack.enter_context(self._locks[source])
+            yield self.cuts
+
+    def _asked(
+        self,
+        source: str,
+        keys: int,
+        schema: Schema,
+        answer: Callable[[Cut], Iterator[pa.RecordBatch]],
+    ) -> pa.Table:
         pace = self.paces[source]
         pace.before_question()
-        table = counted(list(self.cuts[source].read(read)), schema)
+        table = counted(list(answer(self.cuts[source])), schema)
         pace.asked(table.num_rows)
         cost = self.asked[source]
         cost.queries += 1
-        cost.keys += 0 if read.keys is None else read.keys.num_rows
+        cost.keys += keys
         cost.rows += table.num_rows
         return table
 

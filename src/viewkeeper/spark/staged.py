@@ -51,6 +51,7 @@ from viewkeeper.spark.arrow import (
     spark_schema,
     table_of,
 )
+from viewkeeper.spark.failures import translated
 from viewkeeper.spark.relation import SparkRelation
 
 # Up to so many rows, and pairs of rows in a join, plain Python is done before Spark has begun.
@@ -77,6 +78,17 @@ class Staging:
 
     def of_bag(self, bag: Bag) -> StagedRelation:
         return StagedRelation(self, bag.schema, bag=bag)
+
+    def taken(self, relation: SparkRelation) -> StagedRelation:
+        """A relation brought into this process: what Spark has still to compute is computed now.
+
+        It needs no files any more, and meets relations of this staging's session.
+        """
+        if isinstance(relation, StagedRelation):
+            return relation.moved(self)
+        with translated():
+            table = relation.consolidated().frame.toArrow()
+        return self.relation(table, relation.schema)
 
     def frame(self, table: pa.Table, schema: Schema) -> DataFrame:
         if table.num_rows <= IN_PLAN_ROWS_MAX:
@@ -126,6 +138,10 @@ class StagedRelation(SparkRelation):
     def like(self, bag: Bag) -> SparkRelation:
         return self._staging.of_bag(bag)
 
+    def moved(self, staging: Staging) -> StagedRelation:
+        """The same rows, on their way to another session or through another folder."""
+        return StagedRelation(staging, self.schema, table=self._table, bag=self._bag)
+
     # -- as Spark ---------------------------------------------------------------------------------
 
     @property
@@ -151,10 +167,11 @@ class StagedRelation(SparkRelation):
 
     @property
     def _is_small(self) -> bool:
-        return self._lines <= self._staging.in_process_rows_max
+        return self.lines <= self._staging.in_process_rows_max
 
     @property
-    def _lines(self) -> int:
+    def lines(self) -> int:
+        """How many entries it has as it is here; those of one row may still have to be summed."""
         return len(self._bag) if self._bag is not None else int(self.table.num_rows)
 
     def __add__(self, other: SparkRelation) -> SparkRelation:
@@ -263,7 +280,7 @@ class StagedRelation(SparkRelation):
         return super().grouped(keys, aggregates)
 
     def is_empty(self) -> bool:
-        return self._consolidated_here()._lines == 0
+        return self._consolidated_here().lines == 0
 
     def _consolidated_here(self) -> StagedRelation:
         consolidated = self.consolidated()
