@@ -37,10 +37,11 @@ def explain(
 
     with Keeper.open(project) as keeper:
         definitions = {name: each.definition for name, each in keeper.views.items()}
+        texts = {name: each.text for name, each in keeper.views.items()}
         kinds = {name: keeper.source(name).kind for name in keeper.config.sources}
     if view is not None:
         definitions = {view: _known(definitions, view)}
-    documents = [explained(each, kinds) for each in definitions.values()]
+    documents = [explained(each, kinds, texts[name]) for name, each in definitions.items()]
     if as_json:
         write_json({"views": documents})
         return
@@ -63,15 +64,19 @@ def _known(definitions: dict[str, ViewDefinition], view: str) -> ViewDefinition:
 # -- the facts --------------------------------------------------------------------------------------
 
 
-def explained(definition: ViewDefinition, kinds: dict[str, str]) -> dict[str, Any]:
-    """All that is shown, for programs: `views.describe` and what follows from it."""
+def explained(
+    definition: ViewDefinition, kinds: dict[str, str], text: str | None = None
+) -> dict[str, Any]:
+    """All that is shown, for programs: `views.describe`, what follows from it, remarks on the text."""
     from viewkeeper.views.describe import described
     from viewkeeper.views.planning import obstacles, reads, routes
     from viewkeeper.views.printing import view_sql
+    from viewkeeper.views.remarks import remarks
 
     reasons = obstacles(definition)
     return described(definition) | {
         "sql": view_sql(definition),
+        "remarks": [] if text is None else list(remarks(definition.name, text)),
         "kinds": {source: kinds[source] for source in definition.sources},
         "incremental": not reasons,
         "not_incremental_because": list(reasons),
@@ -135,6 +140,8 @@ def show(document: dict[str, Any]) -> None:
     _heading("Definition, as it was understood")
     for line in document["sql"].rstrip().splitlines():
         write_line(f"  {line}")
+    for remark in document["remarks"]:
+        _wrapped(f"! {remark}")
     _show_fragments(document)
     _heading("Read of each relation")
     for read in document["reads"]:
@@ -146,8 +153,10 @@ def show(document: dict[str, Any]) -> None:
 
 def _show_fragments(document: dict[str, Any]) -> None:
     _heading("Each source's part of it")
-    for term in document["terms"]:
-        for fragment in term["fragments"]:
+    terms = [*(term for step in document["steps"] for term in step["terms"]), *document["terms"]]
+    fragments = [fragment for term in terms for fragment in term["fragments"]]
+    for fragment in fragments:
+        if fragment["source"] in document["sources"]:
             write_line(f"  {fragment['source']}", "cyan")
             _wrapped(fragment["sql"], "    ")
 

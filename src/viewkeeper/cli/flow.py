@@ -47,15 +47,18 @@ def flow_lines(document: dict[str, Any]) -> list[str]:
 
 
 def _asked(document: dict[str, Any]) -> set[str]:
-    return {hop["source"] for change in document["changes"] for hop in change["asks"]}
+    asked = {hop["source"] for change in document["changes"] for hop in change["asks"]}
+    return asked & set(document["sources"])
 
 
 def _source_boxes(document: dict[str, Any]) -> list[list[str]]:
     inside: dict[str, list[str]] = {source: [] for source in document["sources"]}
     unread = {read["relation"]: len(read["left_out"]) for read in document["reads"]}
     read = {each["relation"]: len(each["columns"]) for each in document["reads"]}
-    for term in document["terms"]:
+    for term in _all_terms(document):
         for occurrence in term["occurrences"]:
+            if occurrence["source"] not in inside:
+                continue  # a step
             name = f"{occurrence['source']}.{occurrence['relation']}"
             of = f"{read[name]} of {read[name] + unread[name]} columns"
             text = f"{_named(occurrence)}: {of}"
@@ -67,13 +70,19 @@ def _source_boxes(document: dict[str, Any]) -> list[list[str]]:
     return [_box(titles[source], lines, width) for source, lines in inside.items()]
 
 
+def _all_terms(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """The terms of the steps, and the view's own."""
+    return [*(term for step in document["steps"] for term in step["terms"]), *document["terms"]]
+
+
 def _named(occurrence: dict[str, Any]) -> str:
     relation, alias = occurrence["relation"], occurrence["alias"]
     return relation if relation == alias else f"{relation} {alias}"
 
 
 def _join_box(document: dict[str, Any]) -> list[str]:
-    lines = []
+    steps = len(document["steps"])
+    lines = [f"{steps} step{'s' * (steps != 1)} before it"] if steps else []
     for term in document["terms"]:
         lines += _folded(" ⋈ ".join(o["alias"] for o in term["occurrences"]), JOIN_WIDTH_MAX - 4)
         if term["grouping"] is not None:

@@ -112,7 +112,12 @@ def obstacles(definition: ViewDefinition) -> tuple[str, ...]:
 
 def _obstacles(term: Term) -> list[str]:
     reasons = []
-    if term.grouping is not None:
+    if term.grouping is not None and term.grouping.copies is not None:
+        reasons.append(
+            "outer joins, EXISTS, IN and EXCEPT are not linear: whether a row is there depends on "
+            "others that did not change"
+        )
+    elif term.grouping is not None:
         reasons.append(
             "GROUP BY is not linear: the change of a group depends on rows that did not change"
             if term.grouping.keys

@@ -79,6 +79,27 @@ def test_a_view_that_groups_says_why_it_is_not_incremental(example, capsys):
     assert "not kept yet" in text
 
 
+def test_a_view_with_steps_is_explained_with_them(example, capsys):
+    (example / "views" / "quiet.sql").write_text(
+        "SELECT c.customer_id FROM crm.customers c LEFT JOIN shop.orders o "
+        "ON c.customer_id = o.customer_id WHERE o.order_id IS NULL\nORDER BY c.customer_id"
+    )
+    quiet = explained(capsys, example, "quiet")["quiet"]
+    assert [step["name"] for step in quiet["steps"]] == ["c_o", "c_without_o_tags", "c_without_o"]
+    assert quiet["sources"] == ["crm", "shop"]
+    assert "ORDER BY is read over" in quiet["remarks"][0]
+    assert execute(["explain", "quiet", "--project", str(example)]) == 0
+    text = capsys.readouterr().out
+    assert "3 steps before it" in text
+    assert "line 2, column 1: ORDER BY is read over" in text
+
+
+def test_a_view_over_a_view_is_explained_over_the_sources(example, capsys):
+    (example / "views" / "numbered.sql").write_text("SELECT count(*) AS n FROM sales")
+    numbered = explained(capsys, example, "numbered")["numbered"]
+    assert numbered["sources"] == ["shop", "crm"]
+
+
 def test_a_protocol_that_does_not_run_live_is_told(example, capsys):
     (example / "views" / "own.sql").write_text(
         "-- protocol: strobe\nSELECT c.customer_id FROM crm.customers c"
