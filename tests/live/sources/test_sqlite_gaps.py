@@ -70,6 +70,25 @@ def test_a_file_that_was_replaced_while_the_feed_ran_is_a_gap(database, source, 
     assert caught.value.code == "feed-gap"
 
 
+def test_a_cut_of_a_file_that_was_replaced_leaves_no_connection_to_it(database, source, writer):
+    put(writer, 1)
+    restored = sqlite3.connect(f"{database.path}.restored")
+    writer._connection.backup(restored)
+    put(writer, 2)
+    restored.execute("PRAGMA journal_mode = WAL")
+    restored.close()
+    with source.cut(["things"]) as old:
+        for suffix in ("", "-wal", "-shm"):
+            os.rename(f"{database.path}{suffix}", f"{database.path}.old{suffix}")
+        os.rename(f"{database.path}.restored", database.path)
+        with source.cut(["things"]) as cut:
+            assert read_all(cut, ["things"]).total() == 1
+        assert read_all(old, ["things"]).total() == 2
+    for _ in range(3):
+        with source.cut(["things"]) as cut:
+            assert read_all(cut, ["things"]).total() == 1
+
+
 def test_another_database_in_its_place_is_a_gap(database, source, writer):
     put(writer, 1)
     start = source.start_position()

@@ -68,6 +68,8 @@ class SQLiteSource(Source):
         self._lock = threading.Lock()
         self._idle: list[sqlite3.Connection] = []
         self._file: tuple[int, int] | None = None
+        # Which file the path led to when a connection was given out.
+        self._lent: dict[sqlite3.Connection, tuple[int, int] | None] = {}
         self._catalogues: dict[tuple[object, ...], Catalogue] = {}
         self._cut_numbers: list[int] = []
         self._pruner = pruning.Pruner(self.path, name, self._reader)
@@ -96,10 +98,16 @@ class SQLiteSource(Source):
             found = self._idle.pop() if self._idle else None
         for connection in stale:
             connection.close()
-        return found if found is not None else connect(self.path, self.name)
+        connection = found if found is not None else connect(self.path, self.name)
+        self._lent[connection] = identity
+        return connection
 
     def give_back(self, connection: sqlite3.Connection) -> None:
-        """Idle connections also keep the WAL: the last one to close would delete it."""
+        """Idle connections also keep the WAL: the last one to close would delete it.
+
+        One that was lent before the file was replaced still reads the old one: never again.
+        """
+        identity = self._lent.pop(connection, None)
         try:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
@@ -107,7 +115,7 @@ class SQLiteSource(Source):
             connection.close()
             return
         with self._lock:
-            if len(self._idle) < IDLE_CONNECTIONS_MAX:
+            if identity == self._file and len(self._idle) < IDLE_CONNECTIONS_MAX:
                 self._idle.append(connection)
                 return
         connection.close()
