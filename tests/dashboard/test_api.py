@@ -145,7 +145,7 @@ def test_decisions_are_written_down_for_the_keeper(project, server):
         return ask(server, f"/api/evolution/{number}", "POST", body, X_Viewkeeper_Change=change)
 
     assert decide("7", "perhaps").code == "bad-decision"
-    assert decide("8", "approve").code == "already-decided"
+    assert decide("8", "approve").code == "already-settled"
     assert decide("9", "approve").code == "unknown-change"
     assert ask(server, "/api/overview").document["changes_waiting"] == 1
     assert decide("7", "approve").status == 200
@@ -153,6 +153,20 @@ def test_decisions_are_written_down_for_the_keeper(project, server):
     newest, oldest = ask(server, "/api/evolution").document["changes"]
     assert (newest["id"], oldest["decision"]["decision"]) == ("8", "approve")
     assert ask(server, "/api/overview").document["changes_waiting"] == 0
+
+
+def test_what_a_change_does_not_say_the_ledger_does(project, server):
+    """A keeper tells what a view becomes; what it was stands in the ledger."""
+    effect = {
+        "view": "people",
+        "effect": "renamed silently",
+        "sql": "SELECT p.id, p.full_name AS name",
+    }
+    project.write("evolution.json", {"changes": [RENAME | {"effects": [effect]}]})
+    (change,) = ask(server, "/api/evolution").document["changes"]
+    (told,) = change["effects"]
+    assert "p.name" in told["before"]
+    assert told["after"] == effect["sql"]
 
 
 def test_a_run_may_tell_of_changes_itself(project, server):

@@ -6,6 +6,7 @@ from typing import Any
 
 from viewkeeper.dashboard.endpoints import Endpoint, Parameter, Values, openapi
 from viewkeeper.dashboard.evolution_files import EvolutionFiles
+from viewkeeper.dashboard.evolution_page import changes_document
 from viewkeeper.dashboard.lookout import Lookout
 from viewkeeper.dashboard.time_travel import difference, rows_at
 from viewkeeper.dashboard.view_page import view_document
@@ -63,7 +64,7 @@ class Api:
             ),
             Endpoint(
                 "GET", "/api/evolution", "Schema changes, newest first, and decisions about them",
-                lambda values: {"changes": self.evolution.changes(self._lookout.run())},
+                lambda values: changes_document(self._lookout, self.evolution),
             ),
             Endpoint(
                 "POST", "/api/evolution/{change}", "Approve or reject a schema change that waits",
@@ -77,8 +78,7 @@ class Api:
 
     def moment(self) -> dict[str, Any]:
         """What every page listens to."""
-        changes = self.evolution.changes(self._lookout.run())
-        waiting = sum(c["status"] == "pending" and c["decision"] is None for c in changes)
+        waiting = self.evolution.waiting(self._lookout.run())
         return self._lookout.moment() | {"changes_waiting": waiting}
 
     def pulse(self) -> object:

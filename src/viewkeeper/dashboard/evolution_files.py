@@ -18,7 +18,9 @@ from viewkeeper.errors import UsageError
 CHANGES_FILE = ".viewkeeper/evolution.json"
 DECISIONS_FILE = ".viewkeeper/decisions.json"
 DECISIONS = ("approve", "reject")
-PENDING = "pending"
+APPLIED = "applied"
+# A change that is not applied can still be decided, also otherwise than before.
+UNDECIDED = ("pending", "frozen", "rejected")
 
 
 class EvolutionFiles:
@@ -38,6 +40,11 @@ class EvolutionFiles:
             for change in reversed(told.get("changes", []))
         ]
 
+    def waiting(self, run: Mapping[str, Any]) -> int:
+        """How many changes wait for a person's word."""
+        found = self.changes(run)
+        return sum(each["status"] == "pending" and each["decision"] is None for each in found)
+
     def decide(self, run: Mapping[str, Any], change: str, decision: str) -> dict[str, Any]:
         """Write a decision down; raises UsageError for what can't be decided (any more)."""
         if decision not in DECISIONS:
@@ -49,9 +56,9 @@ class EvolutionFiles:
         known = {str(each["id"]): each for each in self.changes(run)}
         if change not in known:
             raise UsageError("unknown-change", f"there is no schema change {change}")
-        if known[change]["status"] != PENDING:
+        if known[change]["status"] not in UNDECIDED:
             raise UsageError(
-                "already-decided",
+                "already-settled",
                 f"the schema change {change} is {known[change]['status']} already",
             )
         made = {"decision": decision, "at": dt.datetime.now(dt.UTC).isoformat("T", "seconds")}

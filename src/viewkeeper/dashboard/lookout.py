@@ -96,7 +96,7 @@ class Lookout:
         with self._lock:
             self._chronicle.refresh()
             latest = self._chronicle.latest
-            known = {} if latest is None else latest.views
+            known = {} if latest is None else latest.shown_views
             rows = {view: self._chronicle.rows(view) for view in known}
         now = dt.datetime.now(dt.UTC)
         positions = {} if latest is None else latest.positions
@@ -185,7 +185,7 @@ class Lookout:
     def known_view(self, name: str) -> str:
         """The name itself; raises UsageError when neither folder nor warehouse has such a view."""
         latest = self.entries()[-1:]
-        known = {*self.descriptions.texts(), *(latest[0].views if latest else ())}
+        known = {*self.descriptions.texts(), *(latest[0].shown_views if latest else ())}
         if name not in known:
             raise UsageError(
                 "unknown-view",

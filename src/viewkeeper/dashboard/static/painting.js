@@ -15,7 +15,7 @@ export function cell(colour, text = MEANINGS[colour][0]) {
 }
 
 /** A table: rows of {name, cells: [{colour, text}], note}. */
-export function paintingTable(caption, views, rows, lastHead) {
+export function paintingTable(caption, firstHead, views, rows, lastHead) {
   return h(
     "div",
     { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
@@ -23,7 +23,7 @@ export function paintingTable(caption, views, rows, lastHead) {
       "table",
       { class: "painting" },
       h("caption", {}, caption),
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Row"), views.map((view) => h("th", { scope: "col" }, view)), h("th", { scope: "col" }, lastHead))),
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, firstHead), views.map((view) => h("th", { scope: "col" }, view)), h("th", { scope: "col" }, lastHead))),
       h("tbody", {}, rows.map((row) => h("tr", {}, h("th", { scope: "row" }, row.name), row.cells.map((each) => cell(each.colour, each.text)), h("td", {}, row.note)))),
     ),
   );

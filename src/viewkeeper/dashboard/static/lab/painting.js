@@ -59,7 +59,7 @@ function stepOf(step) {
   const rows = (each) => each.rows.map((row) => ({ name: `U${row.row}`, cells: row.cells, note: row.lists.map(inWords).join(", ") || "–" }));
   return [
     h("p", { class: "says", "aria-live": "polite" }, inWords(step.message)),
-    step.tables.map((each) => paintingTable(each.heading || "The view update table", each.views, rows(each), "Lists that wait")),
+    step.tables.map((each) => paintingTable(each.heading || "The view update table", "Update", each.views, rows(each), "Lists that wait")),
     step.tables.length ? null : h("p", { class: "soft" }, "The table is empty."),
     step.commits.map((commit) => h("p", { class: "note" }, inWords(commit))),
   ];

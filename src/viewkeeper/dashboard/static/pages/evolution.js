@@ -50,7 +50,7 @@ function nothing() {
   return h("section", { class: "card" }, empty("No schema has changed.", h("p", {}, "A column that is renamed, added or dropped at a source shows here, with what it means for every view.")));
 }
 
-const VERDICTS = { pending: "warning", applied: "good", rejected: "idle" };
+const VERDICTS = { pending: "warning", frozen: "bad", applied: "good", rejected: "idle" };
 
 function changeOf(change) {
   return h(
@@ -66,23 +66,47 @@ function changeOf(change) {
     code(change.statement, { "aria-label": "The statement at the source" }),
     change.effects.map(effectOf),
     change.effects.length ? null : h("p", { class: "soft" }, "No view reads it."),
-    change.status === "pending" && !change.decision ? decisions(change) : null,
+    decisions(change),
   );
 }
 
+const STATUSES = {
+  pending: "waits for your word",
+  frozen: "frozen: the views stay as they are",
+  applied: "applied",
+  rejected: "rejected",
+};
+
 function statusOf(change) {
-  if (change.status !== "pending" || !change.decision) return change.status === "pending" ? "waits for your word" : change.status;
-  return change.decision.decision === "approve" ? "approved, not applied yet" : "rejected, not settled yet";
+  const made = change.decision?.decision;
+  if (made === "approve" && change.status !== "applied") return "approved, not applied yet";
+  if (made === "reject" && change.status === "pending") return "rejected, not settled yet";
+  return STATUSES[change.status] ?? change.status;
 }
+
+const EFFECTS = {
+  "renamed silently": "goes on under other names",
+  "column offered": "could have a new column",
+  "read anew": "is read anew",
+  synchronized: "gets another definition",
+  retired: "can't be kept any more",
+};
+const ADAPTATIONS = {
+  kept: "its rows stay as they are",
+  "map-va": "only the difference is asked of the sources",
+  recompute: "all its rows are computed anew",
+};
 
 function effectOf(effect) {
   const [before, after] = [lines(effect.before), lines(effect.after)];
+  const facts = [effect.reason, ADAPTATIONS[effect.adaptation], effect.adaptation_reason, effect.cost ? `cost: ${effect.cost}` : null];
   return h(
     "div",
     { class: "effect" },
-    h("h3", {}, "View ", h("a", { href: `/views/${encodeURIComponent(effect.view)}` }, effect.view), effect.effect ? `: ${effect.effect}` : ""),
-    effect.cost ? h("p", { class: "soft" }, `cost: ${effect.cost}`) : null,
-    h("div", { class: "split" }, side("Before", before, new Set(after), "gone"), side("After", after, new Set(before), "new")),
+    h("h3", {}, "View ", h("a", { href: `/views/${encodeURIComponent(effect.view)}` }, effect.view), effect.effect ? `: ${EFFECTS[effect.effect] ?? effect.effect}` : ""),
+    h("p", { class: "soft" }, facts.filter(Boolean).join("; ")),
+    h("div", { class: "split" }, side("Before", before, new Set(after), "gone"), effect.after ? side("After", after, new Set(before), "new") : h("p", {}, "Nothing follows.")),
+    effect.mapping?.length ? h("details", {}, h("summary", {}, "What became of what"), h("ul", {}, effect.mapping.map((line) => h("li", {}, line)))) : null,
   );
 }
 
@@ -93,7 +117,15 @@ function side(title, mine, theirs, mark) {
   return h("div", {}, h("p", { class: "soft" }, title), h("pre", { tabindex: "0", "aria-label": title }, h("code", {}, shown)));
 }
 
+/** What is not applied can be decided, and what was rejected can be taken back. */
 function decisions(change) {
-  const press = (decision, kind, words) => h("button", { class: kind, type: "button", data: { change: change.id, decision } }, words);
-  return h("p", { class: "decisions" }, press("approve", "main", "Approve"), " ", press("reject", "plain", "Reject"));
+  const made = change.decision?.decision;
+  const offered = change.status === "applied" ? [] : ["approve", "reject"].filter((each) => each !== made && !(each === "reject" && change.status !== "pending"));
+  if (!offered.length || made === "approve") return null;
+  const words = { approve: ["main", "Approve"], reject: ["plain", "Reject"] };
+  return h(
+    "p",
+    { class: "decisions" },
+    offered.map((each) => [h("button", { class: words[each][0], type: "button", data: { change: change.id, decision: each } }, words[each][1]), " "]),
+  );
 }

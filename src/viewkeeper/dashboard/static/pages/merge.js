@@ -1,7 +1,7 @@
 // The merge page: the view update table of a running keeper, live, and what each row waits for.
 
 import { h, show } from "../dom.js";
-import { number, range } from "../format.js";
+import { many, range } from "../format.js";
 import { empty } from "../parts.js";
 import { colourLegend, paintingTable } from "../painting.js";
 import { glossary, term } from "../terms.js";
@@ -45,7 +45,7 @@ function tablesOf(moment) {
 function groupOf(group, index, count) {
   const name = count > 1 ? `Group ${index + 1}: ${group.views.join(", ")}` : group.views.join(", ");
   const rows = group.rows.map((row) => ({
-    name: h("span", { class: "number" }, row.txns ? range(row.txns[0], row.txns[1]) : number(row.row)),
+    name: h("span", { class: "number" }, row.txns ? range(row.txns[0], row.txns[1]) : many(row.transactions, "transaction")),
     cells: group.views.map((view) => cellOf(row.cells[view])),
     note: row.waits_for?.length ? `waits for ${row.waits_for.join(", ")}` : "complete: is applied when all before it are",
   }));
@@ -54,7 +54,7 @@ function groupOf(group, index, count) {
     { class: "card" },
     h("h2", {}, name),
     h("p", { class: "soft" }, ALGORITHMS[group.algorithm] ?? group.algorithm),
-    rows.length ? paintingTable(`Transactions that are on their way into ${name}`, group.views, rows, "What it waits for") : empty("All that has arrived is applied."),
+    rows.length ? paintingTable(`Transactions that are on their way into ${name}`, "Transactions", group.views, rows, "What it waits for") : empty("All that has arrived is applied."),
   );
 }
 
