@@ -58,7 +58,7 @@ def log_reader(column: Column) -> Reader:
         case "enum" | "set":
             return _fixed(column.size, _labelled(column))
         case "bit":
-            return _fixed((column.size + 7) // 8, _big_endian)
+            return _fixed((column.size + 7) // 8, _bits(column.size))
         case "decimal":
             return _log_decimal(column.precision, column.scale)
         case "datetime":
@@ -182,9 +182,11 @@ def _labelled(column: Column) -> Callable[[bytes], str]:
     return chosen if column.kind == "enum" else members
 
 
-def _big_endian(data: bytes) -> int | Decimal:
-    number = int.from_bytes(data, "big")
-    return number if len(data) < 8 else Decimal(number)
+def _bits(size: int) -> Callable[[bytes], int | Decimal]:
+    """All but the widest are integers here, also where they take eight bytes."""
+    if size > 63:
+        return lambda data: Decimal(int.from_bytes(data, "big"))
+    return lambda data: int.from_bytes(data, "big")
 
 
 _DIGIT_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)

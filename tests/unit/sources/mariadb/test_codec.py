@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import pytest
 
+from viewkeeper.algebra.types import INTEGER
 from viewkeeper.sources.mariadb.codec import inet6_text, log_reader, text_decoder
 from viewkeeper.sources.mariadb.columns import Column
 
@@ -57,3 +58,12 @@ def test_an_address_is_shortened_as_the_server_does():
     assert inet6_text(bytes.fromhex("0000000100000001000000010000ffff")) == "::1:0:1:0:1:0:ffff"
     assert inet6_text(bytes.fromhex("00000000000000000000ffffc0000201")) == "::ffff:192.0.2.1"
     assert inet6_text(bytes.fromhex("00010002000300040005000600070008")) == "1:2:3:4:5:6:7:8"
+
+
+@pytest.mark.parametrize(
+    ("size", "kind"), [(1, int), (56, int), (57, int), (63, int), (64, Decimal)]
+)
+def test_bits_are_integers_up_to_where_their_type_says_so(size, kind):
+    value = read(bytes((size + 7) // 8), kind="bit", size=size)
+    assert type(value) is kind
+    assert (Column("c", "bit", size=size).type == INTEGER) == (kind is int)
