@@ -31,7 +31,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from viewkeeper.algebra.expressions import FALSE
-from viewkeeper.errors import InvariantViolated, invariant
+from viewkeeper.errors import InvariantViolated, UsageError, invariant
 from viewkeeper.evolution.adaptation import Adapted, Task, adapted
 from viewkeeper.evolution.changes import SchemaChanged, Update, catalog_after
 from viewkeeper.evolution.knowledge import Knowledge
@@ -108,7 +108,16 @@ class Management:
         knowledge: Knowledge,
         start: Cut,
     ) -> None:
-        """``extent`` is the view at ``start``, which names every source that updates come from."""
+        """``extent`` is the view at ``start``, which names every source that updates come from.
+
+        Raises UsageError for a view that groups or removes duplicates: keep the rows before that.
+        """
+        if view.definition.steps or not all(term.is_linear for term in view.definition.terms):
+            raise UsageError(
+                "view-not-linear",
+                f"{view.definition.name} can't be maintained here: it groups or removes duplicates",
+                hint="maintain the rows before grouping",
+            )
         self.versions = VersionHistory(view.definition, view.preferences)
         self.extent = extent
         self.catalog = catalog

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from viewkeeper.algebra import Bag
 from viewkeeper.errors import invariant
+from viewkeeper.evolution.adaptation import Method
 from viewkeeper.evolution.changes import Update
 from viewkeeper.evolution.management import Management
 from viewkeeper.evolution.messages import (
@@ -38,21 +39,23 @@ MakeManagement = Callable[..., Management]
 
 @dataclass(frozen=True)
 class Record:
-    """A state that a reader could see: which version, at which cut, with which rows."""
+    """A state that a reader could see: which version, at which cut, with which rows.
+
+    ``method``: how its extent came about, where it was adapted and not maintained.
+    """
 
     version: ViewVersion
     cut: Cut
     extent: Bag
+    method: Method | None = None
 
 
 @dataclass
 class EvolutionCounters:
-    """What was sent, and what became of it."""
+    """How many queries were sent, and how many of them broke."""
 
     queries: int = 0
     broken: int = 0
-    rows: int = 0
-    methods: dict[str, int] = field(default_factory=dict)
 
 
 class EvolutionWorld:
@@ -107,13 +110,20 @@ class EvolutionWorld:
             case Reveal(name, number):
                 self.sources[name].reveal(number)
                 self._tell_settled(self.sources[name])
-            case DeliverQuestion(name, index):
-                answer = self.sources[name].answer(self.to_source[name].pop(index))
+            case DeliverQuestion(name):
+                answer = self.sources[name].answer(self.to_source[name].pop(0))
                 self.counters.broken += isinstance(answer, QueryBroken)
                 self.to_warehouse[name].append(answer)
-            case DeliverMessage(name, index):
-                for action in self.management.step(self.to_warehouse[name].pop(index)):
-                    self._carry_out(action)
+            case DeliverMessage(name):
+                channel = self.to_warehouse[name]
+                self._deliver(channel.pop(0))
+                # What only lets the warehouse forget comes along: it makes no order of its own.
+                while channel and isinstance(channel[0], SourceSettled):
+                    self._deliver(channel.pop(0))
+
+    def _deliver(self, event: Event) -> None:
+        for action in self.management.step(event):
+            self._carry_out(action)
 
     def _commit(self, source: EvolvingSource) -> None:
         update = source.commit()
@@ -135,10 +145,8 @@ class EvolutionWorld:
                 self.records.append(Record(latest.version, cut, latest.extent + change))
                 self.included.append(transactions)
             case InstallVersion(version, extent, cut, included, method):
-                self.records.append(Record(version, cut, extent))
+                self.records.append(Record(version, cut, extent, method))
                 self.included.append(included)
-                methods = self.counters.methods
-                methods[method.value] = methods.get(method.value, 0) + 1
             case RetireView():
                 self.retired = action
 
