@@ -180,6 +180,12 @@ def test_who_can_not_see_what_others_wait_for_is_told_what_to_grant(
     writer.run("CREATE ROLE clerk LOGIN")
     url = parse_source_url(database.url, "src")
     links = Links("src", replace(url, user="clerk"))
+
+    def found_by(user):
+        address = database.url.replace(f"//{url.user}@", f"//{user}@")
+        with open_source("src", address) as opened:
+            return [finding.code for finding in opened.preflight([])]
+
     try:
         with Stalled(database, "INSERT INTO things VALUES (2, 'stalled')"):
             mine = settling.Settling("src", links.ask)
@@ -187,7 +193,10 @@ def test_who_can_not_see_what_others_wait_for_is_told_what_to_grant(
             with pytest.raises(SourceError) as caught:
                 mine.settle()
             assert "pg_read_all_stats" in caught.value.hint
+            assert "standby-waits" in found_by("clerk")
+            assert "standby-waits" not in found_by(url.user)
         mine.settle()
+        assert "standby-waits" not in found_by("clerk")
     finally:
         links.close()
         writer.run("DROP ROLE clerk")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.interface import Finding
 from viewkeeper.sources.postgres.catalogue import Described
+from viewkeeper.sources.postgres.settling import WOULD_SHOW
 
 if TYPE_CHECKING:
     from viewkeeper.sources.postgres.source import PostgresSource
@@ -119,6 +120,15 @@ def _of_roles(source: PostgresSource) -> Iterator[Finding]:
         f"the role {user} may not read the change feed",
         f'ALTER ROLE "{user}" REPLICATION',
     )
+    [(asking, would_show)] = source.links.ask(f"SELECT current_user::text, {WOULD_SHOW}")
+    if not would_show:
+        yield Finding(
+            "standby-waits",
+            "warning",
+            f"the role {asking} can't see which commits wait for a synchronous standby: while a "
+            "transaction runs for long, a view can't be loaded",
+            f'GRANT pg_read_all_stats TO "{asking}"',
+        )
 
 
 def _of_table(source: PostgresSource, each: Described) -> Iterator[Finding]:

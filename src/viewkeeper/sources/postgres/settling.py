@@ -31,13 +31,15 @@ SET synchronous_commit = local;
 SELECT CASE WHEN pg_is_in_recovery() THEN '0' ELSE pg_current_xact_id()::text END
 """
 _SNAPSHOT = "SELECT pg_current_snapshot()::text"
-# Whether one of these (or of the two-phase commits, whose backend has no xid) waits for a standby; and
-# whether we would see it: without the right to, everybody's waits are NULL.
-_WAITING = """
+# Whether we would see who waits for a standby: without the right to, everybody's waits are NULL.
+WOULD_SHOW = (
+    "current_setting('synchronous_standby_names') = '' OR pg_has_role('pg_read_all_stats', 'USAGE')"
+)
+# Whether one of these (or of the two-phase commits, whose backend has no xid) does.
+_WAITING = f"""
 SELECT EXISTS (SELECT FROM pg_stat_activity s WHERE s.wait_event = 'SyncRep'
                AND (s.backend_xid IS NULL OR s.backend_xid::text::int8 = ANY(%s::int8[]))),
-       current_setting('synchronous_standby_names') = ''
-       OR pg_has_role('pg_read_all_stats', 'USAGE')
+       {WOULD_SHOW}
 """
 
 
