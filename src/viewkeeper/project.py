@@ -82,6 +82,8 @@ class ProjectConfig:
     # Transactions over several sources: how long their parts are waited for, and what then.
     tie_timeout_seconds: float = TIE_TIMEOUT_SECONDS
     tie_overdue: str = OVERDUE[0]
+    # What the user knows of relations that can stand for each other, as the file has it.
+    knowledge: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def views_folder(self) -> Path:
@@ -105,7 +107,9 @@ def read_project(folder: Path) -> ProjectConfig:
     """Read and check the folder's file; raises UsageError with the place of what is wrong."""
     file = folder / PROJECT_FILE
     document = _document(file)
-    _require_known(document, ("warehouse", "spark", "sources", "transactions"), "the file", file)
+    _require_known(
+        document, ("warehouse", "spark", "sources", "transactions", "knowledge"), "the file", file
+    )
     warehouse = _table(document, "warehouse", "warehouse", file)
     spark = _table(document, "spark", "spark", file)
     sources = document.get("sources", {})
@@ -128,6 +132,7 @@ def read_project(folder: Path) -> ProjectConfig:
         keep_days=warehouse.get("keep_days"),
         tie_timeout_seconds=ties.get("timeout_seconds", TIE_TIMEOUT_SECONDS),
         tie_overdue=ties.get("overdue", OVERDUE[0]),
+        knowledge=document.get("knowledge", {}),
     )
 
 

@@ -43,8 +43,9 @@ class Audit:
 
 def audited(pipeline: Pipeline, warehouse: Warehouse, view: str) -> Audit:
     """Recompute one view at the state that the warehouse stands at, and compare."""
-    latest = pipeline.writer.latest
     with pipeline.recomputed(view) as expected:
+        # The view rests by now; other groups may go on, and do not change it.
+        latest = pipeline.writer.latest
         frame = warehouse.read(view, latest.last_txn, with_count=True)
         found = SparkRelation.from_frame(frame, expected.schema)
         rows = int(frame.groupBy().sum("_count").collect()[0][0] or 0)

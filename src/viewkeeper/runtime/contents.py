@@ -9,9 +9,10 @@ large relation by several connections where its source has them (`bulk_reading`)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -22,7 +23,8 @@ from viewkeeper.runtime.asking import counted
 from viewkeeper.runtime.bulk_reading import BulkReading, OnRows
 from viewkeeper.runtime.change_tables import ChangeTables, with_number
 from viewkeeper.runtime.integrator import Arrival
-from viewkeeper.sources.interface import Cut
+from viewkeeper.sources.interface import Cut, KeyedRead
+from viewkeeper.spark.arrow import COUNT, table_of
 from viewkeeper.spark.relation import SparkRelation
 from viewkeeper.spark.staged import Staging
 from viewkeeper.views.definition import LOCAL, RelationName, ViewDefinition
@@ -39,6 +41,12 @@ class Reading:
     waiting: Iterable[Arrival]
     changes: ChangeTables
     on_rows: OnRows = lambda name, rows: None
+    _counted: list[int] = field(default_factory=list)
+
+    @property
+    def rows_read(self) -> int:
+        """How many rows the sources have been asked for so far."""
+        return sum(self._counted)
 
     def relations(self, definitions: Iterable[ViewDefinition]) -> dict[RelationName, SparkRelation]:
         """What the views read, by relation; a table may have columns that not all of them use."""
@@ -60,7 +68,14 @@ class Reading:
     def _relation(
         self, name: RelationName, needed: Schema, batches: list[pa.RecordBatch]
     ) -> SparkRelation:
-        relation: SparkRelation = self.staging.relation(counted(batches, needed), needed)
+        table = counted(batches, needed)
+        self._counted.append(table.num_rows)
+        relation: SparkRelation = self.staging.relation(table, needed)
+        ahead = self._ahead(name, needed)
+        return relation if ahead is None else relation - ahead
+
+    def _ahead(self, name: RelationName, needed: Schema) -> SparkRelation | None:
+        """What the cut reflects of a relation's changes beyond the state that is wanted."""
         ahead = [
             arrival.number
             for arrival in self.waiting
@@ -69,11 +84,43 @@ class Reading:
             and arrival.transaction.change(name) is not None
         ]
         if not ahead:
-            return relation
+            return None
         table = self.changes.changes(name, ahead, needed.names)
         changes = self.staging.relation(table, with_number(needed))
-        plain = changes.select(tuple(Output(c, Column(c)) for c in needed.names))
-        return relation - plain
+        return changes.select(tuple(Output(c, Column(c)) for c in needed.names))
+
+    def whole(self, name: RelationName, needed: Schema) -> SparkRelation:
+        """All rows of one relation."""
+        read = BulkReading(self.cuts[name.source], {name: needed}, self.on_rows).batches()
+        return self._relation(name, needed, read[name])
+
+    def matching(
+        self, name: RelationName, needed: Schema, key_columns: tuple[str, ...], keys: Any
+    ) -> SparkRelation:
+        """The rows of a relation whose key columns are among the keys."""
+        wanted = table_of(keys.schema, keys.to_bag()).drop_columns([COUNT])
+        wanted = wanted.rename_columns(list(key_columns))
+        if not wanted.num_rows:
+            return self.staging.relation(counted([], needed), needed)
+        question = KeyedRead(name.relation, needed.names, key_columns, wanted)
+        table = counted(list(self.cuts[name.source].read(question)), needed)
+        self._counted.append(table.num_rows)
+        rows: SparkRelation = self.staging.relation(table, needed)
+        ahead = self._ahead(name, needed)
+        if ahead is None:
+            return rows
+        names = tuple(f"wanted {column}" for column in key_columns)
+        pairs = tuple(zip(key_columns, names, strict=True))
+        some = ahead.join(keys.renamed(names), pairs)
+        return rows - some.select(tuple(Output(c, Column(c)) for c in needed.names))
+
+
+def narrowed(
+    definition: ViewDefinition, relations: Mapping[RelationName, Any]
+) -> Callable[[RelationName], Any]:
+    """Relations that several views share, with the columns that one of them uses."""
+    columns = {name: schema.names for name, schema in whole_schemas([pruned(definition)]).items()}
+    return lambda name: relations[name].select(tuple(Output(c, Column(c)) for c in columns[name]))
 
 
 def whole_schemas(definitions: Iterable[ViewDefinition]) -> dict[RelationName, Schema]:

@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from viewkeeper.algebra.types import Schema
 from viewkeeper.protocols.messages import TXN
 from viewkeeper.runtime.view import View
-from viewkeeper.sources.interface import Position, Source
+from viewkeeper.sources.interface import Position, SchemaChange, Source
+from viewkeeper.spark.relation import SparkRelation
 from viewkeeper.views.upkeep import InitialContents, Store
 from viewkeeper.warehouse.columns import owner_of, store_name
 from viewkeeper.warehouse.commits import Changes, EpochCommit, Extent
-from viewkeeper.warehouse.entries import Definition, Entry
+from viewkeeper.warehouse.entries import RETIRED, Definition, Entry
 from viewkeeper.warehouse.warehouse import Warehouse
 from viewkeeper.warehouse.writer import Writer
 
@@ -36,6 +38,13 @@ class FilledView:
     view: View
     stores: tuple[Store, ...]
     contents: InitialContents
+
+    def with_cost(self, seconds: float, rows: int) -> FilledView:
+        """What it took to bring the view over belongs to its story."""
+        if self.view.evolved is None:
+            return self
+        cost = {"seconds": round(seconds, 3), "rows_read": rows}
+        return replace(self, view=replace(self.view, evolved=self.view.evolved | cost))
 
 
 class Epochs:
@@ -80,7 +89,7 @@ class Epochs:
         for each in filled:
             name, text = each.view.name, each.view.text
             views[name] = _extent(each.contents.view)
-            definitions[name] = Definition(each.view.definition.schema, text)
+            definitions[name] = each.view.stored()
             for store in each.stores:
                 table = store_name(name, store.name)
                 columns = [f"c{i}" for i in range(len(store.schema))]
@@ -101,6 +110,30 @@ class Epochs:
     def advance(self, cuts: Mapping[str, Cut]) -> Entry:
         """Nothing happened for these views up to their cuts; they and the sources take note of it."""
         return self._standing(cuts=cuts)
+
+    def evolve(
+        self, views: Iterable[View], retired: Iterable[tuple[View, str]], change: SchemaChange
+    ) -> Entry:
+        """Views with the same rows under another definition, and views that came to their end.
+
+        These stay readable, as they are, and nobody waits for them any more.
+        """
+        definitions = {view.name: view.stored() for view in views}
+        for view, reason in retired:
+            story = {
+                "source": change.source,
+                "relation": change.relation,
+                "statement": change.statement,
+                "effect": RETIRED,
+                "reason": reason,
+            }
+            definitions[view.name] = replace(view.stored(), evolved=story)
+        return self._standing(definitions=definitions)
+
+    def extent(self, view: str, session: Any, schema: Schema) -> SparkRelation:
+        """A view's rows as they are committed."""
+        frame = Warehouse(self.writer.storage, session).read(view, with_count=True)
+        return SparkRelation.from_frame(frame, schema)
 
     def drop(self, views: frozenset[str]) -> Entry:
         """These views are no longer wanted; their older states stay readable."""
@@ -124,7 +157,7 @@ class Epochs:
         cuts: dict[str, Cut] = {
             view: state.positions
             for view, state in self.writer.latest.views.items()
-            if view not in dropped
+            if view not in dropped and not state.definition.is_retired
         }
         for view, cut in news.items():
             cuts[view] = dict(cuts.get(view, {})) | dict(cut)

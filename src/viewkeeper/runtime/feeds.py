@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from viewkeeper.errors import SourceError
@@ -28,6 +28,8 @@ class Delivery:
     items: tuple[FeedItem, ...]
     position: Position
     life: str
+    # Counts how often the feed was opened anew for other relations: what comes then may have come.
+    generation: int = 0
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,11 @@ class Feeds:
         """Wait, but not beyond the end."""
         self._stop.wait(seconds)
 
+    def follow(self, source: str, relations: Iterable[str], position: Position) -> int:
+        """Read other relations from a position on; gives the generation of what comes then."""
+        reader = next(r for r in self._readers if r.source.name == source)
+        return reader.follow(tuple(relations), position)
+
     def confirm(self, positions: Mapping[str, Position]) -> None:
         """These positions are durable with us; each reader tells its source when it next can."""
         for reader in self._readers:
@@ -94,6 +101,8 @@ class _Reader:
         self._feeds = feeds
         self._relations = relations
         self._position = start
+        self._generation = 0
+        self._lock = threading.Lock()
         self._randomness = random.Random()
         self._delays = Backoff().delays(self._randomness)
         self.thread = threading.Thread(target=self._run, name=f"feed-{source.name}", daemon=True)
@@ -114,15 +123,26 @@ class _Reader:
                 self._feeds.deliver(Failure(self.source.name, error))
                 return
 
+    def follow(self, relations: tuple[str, ...], position: Position) -> int:
+        with self._lock:
+            self._relations, self._position = relations, position
+            self._generation += 1
+            return self._generation
+
     def _read(self) -> None:
-        with self.source.feed(self._relations, self._position) as feed:
+        with self._lock:
+            relations, position, generation = self._relations, self._position, self._generation
+        with self.source.feed(relations, position) as feed:
             self._feeds.state[self.source.name] = "streaming"
             self._delays = Backoff().delays(self._randomness)
             while not self._feeds.is_stopping:
-                items = feed.poll(POLL_SECONDS, ITEMS_PER_POLL_MAX)
-                self._position = feed.position
+                items = tuple(feed.poll(POLL_SECONDS, ITEMS_PER_POLL_MAX))
+                with self._lock:
+                    if generation != self._generation:
+                        return
+                    self._position = feed.position
                 name = self.source.name
-                self._feeds.deliver(Delivery(name, tuple(items), feed.position, feed.life))
+                self._feeds.deliver(Delivery(name, items, feed.position, feed.life, generation))
                 if self.to_confirm is not None:
                     confirmed, self.to_confirm = self.to_confirm, None
                     feed.confirm(confirmed)

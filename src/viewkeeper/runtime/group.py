@@ -23,12 +23,14 @@ import datetime as dt
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from viewkeeper.algebra.expressions import Column, Output
 from viewkeeper.errors import SourceError
+from viewkeeper.evolution.effects import Decision
+from viewkeeper.evolution.mapping import EvolutionMapping
 from viewkeeper.merging.merge_process import MergeProcess
 from viewkeeper.merging.messages import (
     ActionList,
@@ -41,11 +43,14 @@ from viewkeeper.merging.mixtures import Promise, algorithm_for
 from viewkeeper.merging.rows import Colour
 from viewkeeper.merging.table import ViewUpdateTable
 from viewkeeper.protocols.messages import Reflected
+from viewkeeper.runtime.adapting import adapted_extent
 from viewkeeper.runtime.asking import Asked, reflected_by
 from viewkeeper.runtime.bulk_reading import OnRows
 from viewkeeper.runtime.change_tables import ChangeTables
-from viewkeeper.runtime.contents import Reading, whole_schemas
+from viewkeeper.runtime.contents import Reading, narrowed, whole_schemas
 from viewkeeper.runtime.epochs import Epochs, FilledView
+from viewkeeper.runtime.evolution_log import APPLIED, FROZEN, PENDING, REJECTED, EvolutionLog
+from viewkeeper.runtime.evolving import Evolution, Foreseen, as_after, foreseen
 from viewkeeper.runtime.feeds import Delivery
 from viewkeeper.runtime.integrator import Arrival, Integrator, last_positions, states_of
 from viewkeeper.runtime.jobs import Job, StageFolder, Stopwatch, make_job
@@ -58,12 +63,17 @@ from viewkeeper.runtime.view import View
 from viewkeeper.sources.interface import Cut, Position, SchemaChange, Source, SourceTransaction
 from viewkeeper.spark.session import Spark
 from viewkeeper.spark.staged import Staging
-from viewkeeper.views.assembly import Contents, WholeView
+from viewkeeper.views.assembly import WholeView
+from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import RelationName, ViewDefinition
 from viewkeeper.views.pruning import pruned
+from viewkeeper.views.upkeep import InitialContents
 from viewkeeper.warehouse.entries import Entry
 
 RETRY_SECONDS = 1.0
+DECISION_WAIT_SECONDS = 1.0
+# Errors that mean: the schema is another one than we believe.
+BROKEN = ("broken-query", "unknown-relation")
 # How soon to look again when a transaction has arrived that no cut shows yet.
 INVISIBLE_WAIT_SECONDS = 0.02
 
@@ -125,6 +135,11 @@ class Surroundings:
     # Told when a group is ready to keep its views.
     loaded: Callable[[], None]
     on_rows: OnRows = lambda name, rows: None
+    # Told what happens, in the form of the command line's events.
+    tell: Callable[[dict[str, Any]], None] = lambda event: None
+    # Has the feed of a source read what its groups need now, from a position on.
+    follow: Callable[[str, Position], int] = lambda source, position: 0
+    log: EvolutionLog = field(default_factory=EvolutionLog)
 
 
 class _Stopped(Exception):
@@ -144,6 +159,7 @@ class Group:
         views: Mapping[str, View],
         around: Surroundings,
         starts: Mapping[str, Position],
+        evolution: Evolution,
         new: Iterable[str] = (),
         predecessors: tuple[Group, ...] = (),
     ) -> None:
@@ -151,13 +167,18 @@ class Group:
 
         With predecessors it begins when they have ended, and at the cut where they did.
         """
-        self.views = dict(views)
         self.new = tuple(new)
         self.around = around
-        self.relations = tuple(
-            dict.fromkeys(name for v in views.values() for name in v.definition.relations)
-        )
-        self.sources = tuple(sorted({name.source for name in self.relations}))
+        self.evolution = evolution
+        # For views whose extent is behind their definition: the one it belongs to, and what happened.
+        self._outdated: dict[str, tuple[ViewDefinition, EvolutionMapping]] = {}
+        # Schema changes that are next, and what their sources delivered after them.
+        self._due: deque[SchemaChange] = deque()
+        self._held: dict[str, deque[Delivery]] = {}
+        self._generation: dict[str, int] = {}
+        self._asked_for: str | None = None
+        self._take_on(views)
+        self.began_with = tuple(views)
         self.inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self.starts = {name: starts[name] for name in self.sources}
         self.reached: dict[str, Position] = dict(self.starts)
@@ -179,14 +200,26 @@ class Group:
         self._begin_anew([])
         self.painting = self._painted()
 
+    def _take_on(self, views: Mapping[str, View]) -> None:
+        """Keep these views from now on."""
+        self.views = dict(views)
+        self.relations = tuple(
+            dict.fromkeys(name for v in views.values() for name in v.definition.relations)
+        )
+        self.watched = self.evolution.watched(self.views)
+        self.read_sources = {name.source for name in self.relations}
+        self.sources = tuple(sorted(self.read_sources | {name.source for name in self.watched}))
+
     def _begin_anew(self, uncommitted: Iterable[Arrival]) -> None:
         """From the last committed state: new managers, an empty table, all that is not applied."""
         staging = Staging(self.around.spark.tiny, self._stage.path)
-        self.integrator = Integrator(self.relations)
+        self.integrator = Integrator((*self.relations, *self.watched))
         self._applied = dict.fromkeys(self.sources, 0)
         self.jobs: dict[int, Job] = {}
         self._rows = 0
-        self._changes = ChangeTables(whole_schemas(view.definition for view in self.views.values()))
+        whole = whole_schemas(view.definition for view in self.views.values())
+        known = {r.name: r.schema for r in self.evolution.catalog.relations}
+        self._changes = ChangeTables({name: known[name] for name in self.watched} | whole)
         managers = {name: self._manager(name, staging) for name in self.views}
         promises = [Promise(manager.level) for manager in managers.values()]
         self.merge = MergeProcess(algorithm_for(promises, ViewUpdateTable(self.views)))
@@ -254,7 +287,7 @@ class Group:
 
     @property
     def _is_over(self) -> bool:
-        if self._ending:
+        if self._ending or not self.views:
             return not self.jobs
         return self._finishing and not self.jobs and not self.integrator.pending
 
@@ -266,20 +299,57 @@ class Group:
             for name, position in predecessor.reached.items():
                 self.reached[name] = self._fed[name] = self._noted[name] = position
             predecessor.close()
+        if any(predecessor.has_evolved for predecessor in self._predecessors):
+            self._inherit()
         self._predecessors = ()
         while self.new and not self._ending:
-            self._retried(self._load)
+            self._retried(self._turn)
         self.is_loaded = True
         self.around.loaded()
+
+    def _inherit(self) -> None:
+        """The predecessors' views have changed with their sources since this group was made."""
+        relations = {r.name: r for r in self.evolution.catalog.relations}
+        for predecessor in self._predecessors:
+            if predecessor.has_evolved:
+                own = {*predecessor.relations, *predecessor.watched}
+                known = predecessor.evolution.catalog.relations
+                relations |= {r.name: r for r in known if r.name in own}
+                self.evolution = predecessor.evolution
+        self.evolution = replace(self.evolution, catalog=Catalog(tuple(relations.values())))
+        evolved = {name: v for p in self._predecessors for name, v in p.views.items()}
+        gone = {name for p in self._predecessors for name in p.began_with} - evolved.keys()
+        kept = {name: evolved.get(name, v) for name, v in self.views.items() if name not in gone}
+        self._dismiss()
+        self._take_on(kept)
+        self._begin_anew(list(self.integrator.pending))
+
+    @property
+    def has_evolved(self) -> bool:
+        return self.began_with != tuple(self.views) or any(
+            view.evolved is not None for view in self.views.values()
+        )
 
     def _retried(self, work: Callable[[], None]) -> None:
         try:
             work()
         except SourceError as error:
+            if error.code in BROKEN:
+                self._recover()
+                self._await_cause(error)
+                return
             if not error.retryable:
                 raise
             self.around.report(error)
             self._recover()
+
+    def _await_cause(self, broken: SourceError) -> None:
+        """A query broke: somebody changed the schema, and the feed is about to say how."""
+        deadline = time.monotonic() + self.around.limits.bound_wait_seconds
+        while not self._due and not self._ending:
+            self._take_in(0.1)
+            if time.monotonic() > deadline:
+                raise broken
 
     def _recover(self) -> None:
         uncommitted = [arrival for job in self.jobs.values() for arrival in job.batch]
@@ -292,7 +362,11 @@ class Group:
             self._take_in(left)
 
     def _turn(self) -> None:
-        if self._may_begin:
+        if self._due and not self.jobs:
+            self._evolve()
+        elif self.new and not self.jobs:
+            self._load()
+        elif self._may_begin:
             self._take_in(None)
             with contextlib.suppress(_Stopped):
                 if not self._begun():
@@ -306,7 +380,8 @@ class Group:
     @property
     def _may_begin(self) -> bool:
         has_room = len(self.jobs) < self.around.limits.jobs_max
-        return bool(self.integrator.pending) and has_room and not self._ending
+        stays = not self._ending and not self._due and not self.new
+        return bool(self.integrator.pending) and has_room and stays
 
     # -- taking in --------------------------------------------------------------------------------
 
@@ -350,12 +425,33 @@ class Group:
                 self._finishing = True
 
     def _delivered(self, delivery: Delivery) -> None:
-        source = delivery.source
-        arrivals = list(self._arrivals(delivery.items))
+        source, known = delivery.source, self._generation.get(delivery.source, 0)
+        if delivery.generation < known:
+            return  # it lacks a relation that is needed by now, and comes again
+        if source in self._held:
+            self._held[source].append(delivery)
+            return
+        if delivery.generation > known:
+            # Another group had the feed go back.
+            self._generation[source] = delivery.generation
+            self._repeating.add(source)
+        items, position = delivery.items, delivery.position
+        for place, item in enumerate(items):
+            if isinstance(item, SchemaChange) and self._concerns(item):
+                # What comes after it has another shape: first the views must take it.
+                self._due.append(item)
+                self._held[source] = deque([replace(delivery, items=items[place + 1 :])])
+                items, position = items[:place], item.position
+                break
+        arrivals = list(self._arrivals(items))
         self._life[source] = delivery.life
-        if self._compared(source, delivery.position, self._fed[source]) > 0:
-            self._fed[source] = delivery.position
+        if self._compared(source, position, self._fed[source]) > 0:
+            self._fed[source] = position
         self._tell(arrivals)
+
+    def _concerns(self, change: SchemaChange) -> bool:
+        name = RelationName(change.source, change.relation)
+        return (name in self.relations or name in self.watched) and not self._is_repeated(change)
 
     def _arrivals(self, items: Iterable[Any], unit: object = None) -> Iterator[Arrival]:
         for item in items:
@@ -368,13 +464,13 @@ class Group:
                         yield arrival
                 case SchemaChange():
                     if RelationName(item.source, item.relation) in self.relations:
-                        raise _schema_changed(item)
+                        raise _changed_inside_a_unit(item)
 
     def _is_repeated(self, item: Any) -> bool:
         """Whether the views have it already: another group may be behind, and feeds are shared."""
         source = item.source
         if source in self._repeating:
-            if self._compared(source, item.position, self.reached[source]) <= 0:
+            if self._compared(source, item.position, self._fed[source]) <= 0:
                 return True
             self._repeating.discard(source)
         return False
@@ -402,6 +498,7 @@ class Group:
         cuts = {
             name: stack.enter_context(self.around.sources[name].cut(self._relations_of(name)))
             for name in self.sources
+            if name in self.read_sources
         }
         self._await_bounds(cuts)
         return cuts
@@ -410,7 +507,7 @@ class Group:
         return tuple(name.relation for name in self.relations if name.source == source)
 
     def _reflected(self, cuts: Mapping[str, Cut]) -> dict[str, Reflected]:
-        waiting: dict[str, list[tuple[int, object]]] = {name: [] for name in cuts}
+        waiting: dict[str, list[tuple[int, object]]] = {name: [] for name in self.sources}
         for arrival in self.integrator.pending:
             transaction = arrival.transaction
             waiting[transaction.source].append((transaction.number, arrival.origin))
@@ -457,8 +554,10 @@ class Group:
         with contextlib.ExitStack() as stack:
             cuts = self._open_cuts(stack)
             reflected = self._reflected(cuts)
+            visible = {name: cut.reflects for name, cut in cuts.items()}
             batch = self.integrator.close_batch(
-                {name: cut.reflects for name, cut in cuts.items()},
+                # What is only watched is asked by nobody yet: it need not be visible.
+                {name: visible.get(name, lambda origin: True) for name in self.sources},
                 limits.batch_transactions_max,
                 limits.batch_rows_max,
             )
@@ -480,7 +579,8 @@ class Group:
                 self.around.paces,
                 clock,
             )
-        self.jobs[job.row] = job
+        if job.concerned:
+            self.jobs[job.row] = job
         for arrival in batch:
             self._applied[arrival.transaction.source] = arrival.transaction.number
         streams = tuple(sorted({arrival.origin.source for arrival in batch}))
@@ -488,6 +588,10 @@ class Group:
         self._carry_out(self.merge.step(relevance))
         for manager in self._managers.values():
             manager.begin(job, dict(self._applied))
+        if not job.concerned:
+            # Only watched relations changed: nothing to show, and nothing to wait for.
+            self._count(-job.rows)
+            job.stage.remove()
         return True
 
     def _concerned(self, batch: Iterable[Arrival]) -> tuple[str, ...]:
@@ -579,7 +683,7 @@ class Group:
 
     def _note_positions(self) -> None:
         """Nothing waits: everything that the feeds have passed is applied, or was nothing for us."""
-        if self.jobs or self.integrator.pending:
+        if self.jobs or self.integrator.pending or self._due:
             return
         self.reached = dict(self._fed)
         due = time.monotonic() - self._noted_at >= self.around.limits.idle_seconds
@@ -591,30 +695,58 @@ class Group:
 
     def _load(self) -> None:
         """Fill the new views, all at the cut that the group stands at."""
-        with self._contents(self.new) as contents:
-            filled = [
-                FilledView(
-                    self.views[name],
-                    pruned_upkeep(self.views[name].definition).stores,
-                    pruned_upkeep(self.views[name].definition).initial(contents[name]),
-                )
-                for name in self.new
-            ]
+        started = time.monotonic()
+        with self._reading() as reading:
+            adapted = [n for n in self.new if n in self._outdated]
+            others = [n for n in self.new if n not in self._outdated]
+            filled = [self._adapted(name, reading) for name in adapted]
+            filled += self._filled(others, reading)
+            rows = reading.rows_read
+            filled = [each.with_cost(time.monotonic() - started, rows) for each in filled]
             self.around.epochs.fill(filled, self._cuts_of(self.reached, self.new))
-        self.new = ()
+        for name in adapted:
+            self.views[name] = next(each.view for each in filled if each.view.name == name)
+            self.around.tell({"event": "evolved", "view": name, **self.views[name].evolved})
+        self.new, self._outdated = (), {}
         self._dismiss()
         self._begin_anew(list(self.integrator.pending))
 
     @contextlib.contextmanager
     def recomputed(self, view: str) -> Iterator[Any]:
         """A view computed from its sources alone, at the state that the warehouse stands at."""
-        with self._contents([view]) as contents:
-            yield WholeView(pruned(self.views[view].definition)).evaluated(contents[view])
+        definition = self.views[view].definition
+        with self._reading() as reading:
+            contents = narrowed(definition, reading.relations([definition]))
+            yield WholeView(pruned(definition)).evaluated(contents)
+
+    def _filled(self, views: Iterable[str], reading: Reading) -> list[FilledView]:
+        """Views from whole relations, each of which is read once."""
+        definitions = {name: self.views[name].definition for name in views}
+        relations = reading.relations(definitions.values())
+        return [
+            FilledView(
+                self.views[name],
+                pruned_upkeep(definition).stores,
+                pruned_upkeep(definition).initial(narrowed(definition, relations)),
+            )
+            for name, definition in definitions.items()
+        ]
+
+    def _adapted(self, view: str, reading: Reading) -> FilledView:
+        """A view that has got another definition: from its old extent where that is possible."""
+        old, mapping = self._outdated[view]
+        new = self.views[view].definition
+        if not pruned_upkeep(new).stores and not pruned_upkeep(old).stores:
+            extent = self.around.epochs.extent(view, self.around.spark.bulk, old.schema)
+            found = adapted_extent(old, new, mapping, extent, reading)
+            if found is not None:
+                return FilledView(self.views[view], (), InitialContents(found, {}))
+        (filled,) = self._filled([view], reading)
+        return filled
 
     @contextlib.contextmanager
-    def _contents(self, views: Iterable[str]) -> Iterator[dict[str, Contents]]:
-        """For each view, its relations as they are at the cut that the group stands at."""
-        names = list(views)
+    def _reading(self) -> Iterator[Reading]:
+        """Relations as they are at the cut that the group stands at."""
         stage = StageFolder()
         staging = Staging(self.around.spark.bulk, stage.path)
         try:
@@ -622,20 +754,68 @@ class Group:
                 cuts = self._open_cuts(stack)
                 waiting = tuple(self.integrator.pending)
                 reflected = self._reflected(cuts)
-                reading = Reading(
-                    staging, cuts, reflected, waiting, self._changes, self.around.on_rows
-                )
-                definitions = {name: self.views[name].definition for name in names}
-                relations = reading.relations(definitions.values())
-                yield {name: _narrow(d, relations) for name, d in definitions.items()}
+                yield Reading(staging, cuts, reflected, waiting, self._changes, self.around.on_rows)
         finally:
             stage.remove()
 
+    # -- schema changes ---------------------------------------------------------------------------
 
-def _narrow(definition: ViewDefinition, relations: Mapping[RelationName, Any]) -> Contents:
-    """Relations that several views share, with the columns that one of them uses."""
-    columns = {name: schema.names for name, schema in whole_schemas([pruned(definition)]).items()}
-    return lambda name: relations[name].select(tuple(Output(c, Column(c)) for c in columns[name]))
+    def _evolve(self) -> None:
+        """Take the next schema change: everything before it is applied, or waits in its new shape."""
+        change = self._due[0]
+        plan = foreseen(change, self.views, self.evolution)
+        if plan.must_wait and not self._is_approved(plan):
+            self._take_in(DECISION_WAIT_SECONDS)
+            return
+        self._due.popleft()
+        before = self.views
+        uncommitted = [
+            replace(arrival, origin=as_after(arrival.origin, change))
+            for arrival in self.integrator.pending
+        ]
+        self._dismiss()
+        self._count(-self._backlog)
+        for name, mapping in plan.mappings().items():
+            old, known = self._outdated.get(name, (before[name].definition, None))
+            merged = mapping if known is None else known.merged(mapping)
+            self._outdated[name] = (old, merged)
+        self.evolution = plan.evolution
+        self._take_on(plan.views(before))
+        refilled = {*self.new, *plan.mappings()}
+        self.new = tuple(name for name in self.views if name in refilled)
+        # A view whose rows stay the same is another one from here on, without a new extent.
+        same = [v for name, v in self.views.items() if v != before[name] and name not in refilled]
+        if same or plan.retired:
+            retired = [(before[name], reason) for name, reason in plan.retired.items()]
+            self.around.epochs.evolve(same, retired, change)
+        self._begin_anew(uncommitted)
+        note = self.around.log.told(plan, APPLIED, txn=self.around.epochs.writer.latest.last_txn)
+        self.around.tell({"event": "schema_changed", **note})
+        self._go_on_after(change)
+
+    def _go_on_after(self, change: SchemaChange) -> None:
+        """What came after the change can be taken in now; by a new name, it must be read again."""
+        source = change.source
+        held = self._held.pop(source)
+        now = {r.relation for r in (*self.relations, *self.watched) if r.source == source}
+        if change.renamed_to is not None and change.renamed_to in now:
+            self._generation[source] = self.around.follow(source, self._fed[source])
+            self._repeating.add(source)
+            return
+        for delivery in held:
+            self._delivered(delivery)
+
+    def _is_approved(self, plan: Foreseen) -> bool:
+        frozen = any(effect.decision is Decision.FREEZE for effect in plan.must_wait)
+        decision = self.around.log.decision(plan)
+        if decision == "approve":
+            return True
+        status = REJECTED if decision == "reject" else FROZEN if frozen else PENDING
+        if self._asked_for != (asked := f"{plan.reported.position} {status}"):
+            self._asked_for = asked
+            note = self.around.log.told(plan, status)
+            self.around.tell({"event": "schema_waits", **note})
+        return False
 
 
 def _feed_behind(names: list[str], waited_seconds: float) -> SourceError:
@@ -649,12 +829,12 @@ def _feed_behind(names: list[str], waited_seconds: float) -> SourceError:
     )
 
 
-def _schema_changed(change: SchemaChange) -> SourceError:
+def _changed_inside_a_unit(change: SchemaChange) -> SourceError:
     return SourceError(
-        "schema-changed",
-        f"{change.source}.{change.relation} was changed at its source",
+        "schema-changed-in-unit",
+        f"{change.source}.{change.relation} was changed between the parts of a global transaction",
         source=change.source,
         retryable=False,
         detail=change.statement,
-        hint="the views that read it must be rebuilt: remove them from the warehouse and run again",
+        hint="run again: the views take the change on their way",
     )

@@ -14,15 +14,19 @@ import dataclasses
 import datetime as dt
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from viewkeeper.errors import SourceError, UsageError
+from viewkeeper.evolution.knowledge_file import read_knowledge, view_tables
+from viewkeeper.evolution.preferences import preferences_of
 from viewkeeper.merging.global_transactions import GlobalTransactions, Overdue
 from viewkeeper.project import ProjectConfig, read_project
 from viewkeeper.runtime.audit import Audit, audited
 from viewkeeper.runtime.bulk_reading import RowsRead
+from viewkeeper.runtime.evolution_log import EvolutionLog
+from viewkeeper.runtime.evolving import Evolution
 from viewkeeper.runtime.group import Cycle
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.runtime.report import RunReport
@@ -31,8 +35,9 @@ from viewkeeper.runtime.units import Outbox, Units
 from viewkeeper.runtime.view import View
 from viewkeeper.runtime.views_folder import (
     catalog_of,
-    parsed_views,
+    parsed_or_stored,
     sources_used,
+    stored_relations,
     view_texts,
 )
 from viewkeeper.sources.interface import Position, Source
@@ -42,6 +47,7 @@ from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import RelationName
 from viewkeeper.warehouse.background import Background, Housekeeping
 from viewkeeper.warehouse.columns import owner_of
+from viewkeeper.warehouse.entries import ViewState
 from viewkeeper.warehouse.ledger import Ledger
 from viewkeeper.warehouse.warehouse import Warehouse
 
@@ -106,10 +112,38 @@ class Keeper:
 
     @property
     def views(self) -> Mapping[str, View]:
-        """The project's views, resolved against the sources as they are."""
+        """The project's views, as far as they are kept: what has evolved with its sources is as it
+        became, over the relations as the warehouse last knew them. Retired ones are left out."""
         if self._views is None:
-            self._views = parsed_views(view_texts(self.config.views_folder), self.catalog)
+            self._views = self._read_views()
         return self._views
+
+    @property
+    def evolution(self) -> Evolution:
+        """What is known of the sources' relations, and what can replace what."""
+        return Evolution(self._known_catalog, read_knowledge(self.config.knowledge, self.catalog))
+
+    @property
+    def _known_catalog(self) -> Catalog:
+        """The catalog, with the relations that views are over as they were when last heard of."""
+        known = {r.name: r for r in self.catalog.relations}
+        for state in self._stored_views().values():
+            known |= {r.name: r for r in stored_relations(state.definition)}
+        return Catalog(tuple(known.values()))
+
+    def _stored_views(self) -> Mapping[str, ViewState]:
+        storage = storage_of(self.config)
+        return Ledger.open(storage).latest().shown_views if Ledger.exists(storage) else {}
+
+    def _read_views(self) -> dict[str, View]:
+        written = view_texts(self.config.views_folder)
+        stored = self._stored_views()
+        views = {}
+        for name, view in parsed_or_stored(written, self.catalog, stored).items():
+            tables = view_tables(self.config.knowledge).get(name)
+            preferences = preferences_of(view.definition, tables)
+            views[name] = dataclasses.replace(view, preferences=preferences)
+        return views
 
     @property
     def spark(self) -> Spark:
@@ -134,10 +168,12 @@ class Keeper:
     @contextlib.contextmanager
     def pipeline(self, on_event: OnEvent = _ignore) -> Iterator[Pipeline]:
         """The pipeline over all views, with the warehouse's lease held."""
-        views = dict(self.views)
-        sources = {name: self.source(name) for name in sources_used(views.values())}
+        views, evolution = dict(self.views), self.evolution
+        watched = evolution.watched(views)
+        names = (*sources_used(views.values()), *(name.source for name in watched))
+        sources = {name: self.source(name) for name in dict.fromkeys(names)}
         if self.allow_setup:
-            self._set_up(views, sources)
+            self._set_up(views, watched, sources)
         warehouse = self._created_warehouse()
         housekeeping = Housekeeping(retention=retention_of(self.config))
         with (
@@ -149,22 +185,23 @@ class Keeper:
                 self.spark,
                 source_limits=limits_of(self.config),
                 units=self._units(sources),
-                on_warning=lambda warning: on_event(
-                    {"event": "warning", **dataclasses.asdict(warning)}
-                ),
+                evolution=evolution,
+                log=EvolutionLog(self.config.folder),
+                tell=on_event,
             ) as pipeline,
             contextlib.closing(Background(writer, housekeeping)),
         ):
             yield pipeline
 
-    def _set_up(self, views: Mapping[str, View], sources: Mapping[str, Source]) -> None:
+    def _set_up(
+        self,
+        views: Mapping[str, View],
+        watched: Iterable[RelationName],
+        sources: Mapping[str, Source],
+    ) -> None:
+        relations = [*watched, *(r for v in views.values() for r in v.definition.relations)]
         for name, source in sources.items():
-            used = {
-                r.relation
-                for v in views.values()
-                for r in v.definition.relations
-                if r.source == name
-            }
+            used = {relation.relation for relation in relations if relation.source == name}
             outbox = self.config.source(name).outbox
             source.setup(sorted(used | ({outbox} if outbox else set())))
 

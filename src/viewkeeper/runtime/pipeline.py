@@ -13,13 +13,15 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from viewkeeper.merging.global_transactions import GlobalTransactions, Warn
 from viewkeeper.merging.groups import partition
 from viewkeeper.runtime.bulk_reading import OnRows
 from viewkeeper.runtime.epochs import Epochs, earliest
+from viewkeeper.runtime.evolution_log import EvolutionLog
+from viewkeeper.runtime.evolving import Evolution
 from viewkeeper.runtime.feeds import Delivery, Failure, Feeds
 from viewkeeper.runtime.group import Cycle, Group, Limits, Surroundings
 from viewkeeper.runtime.pacing import Pace, SourceLimits
@@ -51,9 +53,13 @@ class Pipeline:
         limits: Limits = Limits(),  # noqa: B008  (immutable)
         source_limits: Mapping[str, SourceLimits] | None = None,
         units: Units | None = None,
-        on_warning: Callable[[Warn], None] = lambda warning: None,
+        evolution: Evolution = Evolution(),  # noqa: B008  (immutable)
+        log: EvolutionLog | None = None,
+        tell: Callable[[dict[str, Any]], None] = lambda event: None,
     ) -> None:
-        """``units`` holds parts of global transactions back; warnings come from feeds' threads."""
+        """``units`` holds parts of global transactions back, ``evolution`` knows what can replace
+        what; ``tell`` is called from any thread.
+        """
         for view in views.values():
             require_live(view.definition)
         self.views = dict(views)
@@ -61,7 +67,8 @@ class Pipeline:
         self.writer = writer
         self._outcomes: queue.SimpleQueue[Cycle | BaseException] = queue.SimpleQueue()
         self._units = units or Units(GlobalTransactions(0.0), {})
-        self._on_warning = on_warning
+        self._evolution = evolution
+        self._tell = tell
         self._routing = threading.Lock()
         # Set whenever a group has filled its new views.
         self._loading = threading.Event()
@@ -74,6 +81,9 @@ class Pipeline:
             {name: Pace(allowed.get(name, SourceLimits())) for name in self.sources},
             self._outcomes.put,
             self._loading.set,
+            tell=tell,
+            follow=self._follow,
+            log=log or EvolutionLog(),
         )
         standing = {
             name: {s: self._position(name, s) for s in self.views[name].definition.sources}
@@ -101,7 +111,8 @@ class Pipeline:
         return position
 
     def _relations_of(self, source: str) -> tuple[str, ...]:
-        used = (name for view in self.views.values() for name in view.definition.relations)
+        used = [name for view in self.views.values() for name in view.definition.relations]
+        used += self._evolution.watched(self.views)
         return tuple(dict.fromkeys(name.relation for name in used if name.source == source))
 
     def __enter__(self) -> Pipeline:
@@ -119,8 +130,8 @@ class Pipeline:
     @property
     def new_views(self) -> tuple[str, ...]:
         """Views that the warehouse does not have yet, or has under another text."""
-        known = {name: s.definition.text for name, s in self.writer.latest.views.items()}
-        return tuple(n for n, view in self.views.items() if known.get(n) != view.text)
+        known = {name: s.definition.written for name, s in self.writer.latest.views.items()}
+        return tuple(n for n, view in self.views.items() if known.get(n) != view.written)
 
     def load(self, on_rows: OnRows = lambda name, rows: None) -> None:
         """Begin to keep the views; returns when the new ones are filled."""
@@ -181,7 +192,8 @@ class Pipeline:
         predecessors: tuple[Group, ...] = (),
     ) -> Group:
         chosen = {name: self.views[name] for name in views}
-        return Group(chosen, self._around, starts, new, predecessors)
+        everywhere = {**self._routed, **starts}
+        return Group(chosen, self._around, everywhere, self._evolution, new, predecessors)
 
     def _begin(self, group: Group) -> None:
         self.groups.append(group)
@@ -242,7 +254,7 @@ class Pipeline:
     def _route(self, released: Delivery | Unit | Warn) -> None:
         match released:
             case Warn():
-                self._on_warning(released)
+                self._tell({"event": "warning", **asdict(released)})
             case Unit(parts):
                 self._tied(parts)
                 sources = {part.source for part in parts}
@@ -259,6 +271,13 @@ class Pipeline:
                         group.inbox.put(released)
                 self._routed[source] = position
                 self._unite()
+
+    def _follow(self, source: str, position: Position) -> int:
+        """Have the source's feed go back to a position, and read what the groups need now."""
+        with self._routing:
+            needed = [name for group in self.groups for name in (*group.relations, *group.watched)]
+            names = dict.fromkeys(name.relation for name in needed if name.source == source)
+            return self.feeds.follow(source, (*names, *self._units.relations_of(source)), position)
 
     # -- what it does -----------------------------------------------------------------------------
 

@@ -3,17 +3,48 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from viewkeeper.errors import UsageError
-from viewkeeper.views.definition import ViewDefinition
+from viewkeeper.evolution.preferences import Preferences
+from viewkeeper.views.definition import LOCAL, ViewDefinition
+from viewkeeper.warehouse.columns import schema_to_json
+from viewkeeper.warehouse.entries import Definition
 
 
 @dataclass(frozen=True)
 class View:
-    """A view to be kept: its definition over whole relations, and its text."""
+    """A view to be kept: its definition over whole relations, and its text.
+
+    ``origin`` is what its user wrote, where the view has evolved since; ``preferences`` say how it may.
+    """
 
     definition: ViewDefinition
     text: str
+    origin: str = ""
+    preferences: Preferences = Preferences()  # noqa: RUF009  (immutable)
+    # The schema change that led to this text, for people.
+    evolved: Any = None
+
+    @property
+    def written(self) -> str:
+        return self.origin or self.text
+
+    def stored(self) -> Definition:
+        """As the warehouse keeps it."""
+        relations = {
+            str(o.name): {"columns": schema_to_json(o.schema), "key": list(o.key)}
+            for term in self.definition.all_terms
+            for o in term.occurrences
+            if o.source != LOCAL
+        }
+        return Definition(
+            self.definition.schema,
+            self.text,
+            origin=self.origin,
+            relations=relations,
+            evolved=self.evolved,
+        )
 
     @property
     def name(self) -> str:

@@ -13,6 +13,8 @@ from viewkeeper.sources.interface import Source
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
 from viewkeeper.views.parser import parse_with_references
+from viewkeeper.warehouse.columns import schema_from_json
+from viewkeeper.warehouse.entries import Definition, ViewState
 
 
 def catalog_of(sources: Mapping[str, Source]) -> Catalog:
@@ -53,15 +55,68 @@ def parsed_views(texts: Mapping[str, str], catalog: Catalog) -> dict[str, View]:
     A view may read others by name. Their texts are then part of its own, as comments: when one of them
     changes, it changes too.
     """
-    views = {}
+    return {name: parsed_view(name, texts, catalog) for name in texts}
+
+
+def parsed_view(name: str, texts: Mapping[str, str], catalog: Catalog) -> View:
+    """One of the views that some texts define."""
+    definition, read = parse_with_references(name, texts[name], catalog, texts)
+    return View(definition, texts[name] + "".join(_remembered(o, texts[o]) for o in read))
+
+
+def parsed_or_stored(
+    texts: Mapping[str, str], catalog: Catalog, stored: Mapping[str, ViewState]
+) -> dict[str, View]:
+    """The views of a project that are to be kept.
+
+    One that the warehouse has, from the same text, is as it became: the text that it evolved to, over
+    the relations as they were then; what happened to them since, its sources will tell. One that came
+    to its end with a schema change is left out until its user writes it anew.
+    """
+    views: dict[str, View] = {}
+    fresh: list[str] = []
     for name, text in texts.items():
-        definition, read = parse_with_references(name, text, catalog, texts)
-        views[name] = View(definition, text + "".join(_remembered(o, texts[o]) for o in read))
-    return views
+        state = stored.get(name)
+        if state is None or not _is_from(state.definition, text):
+            fresh.append(name)
+        elif not state.definition.is_retired:
+            views[name] = _as_stored(name, state.definition, catalog, texts)
+    views |= {name: parsed_view(name, texts, catalog) for name in fresh}
+    return {name: views[name] for name in texts if name in views}
+
+
+def _is_from(definition: Definition, text: str) -> bool:
+    """Whether the view was made from that text; views that it reads are remembered behind it."""
+    return definition.written == text or definition.written.startswith(f"{text}{_READS}")
+
+
+def _as_stored(
+    name: str, definition: Definition, catalog: Catalog, texts: Mapping[str, str]
+) -> View:
+    known = {r.name: r for r in catalog.relations} | {
+        r.name: r for r in stored_relations(definition)
+    }
+    before = Catalog(tuple(known.values()))
+    text = definition.text.split(_READS)[0]
+    parsed, _ = parse_with_references(name, text, before, texts)
+    return View(parsed, definition.text, definition.origin, evolved=definition.evolved)
+
+
+def stored_relations(definition: Definition) -> tuple[CatalogRelation, ...]:
+    """The relations that a view is over, as the warehouse remembers them."""
+    return tuple(
+        CatalogRelation(
+            RelationName(*name.split(".", 1)), schema_from_json(r["columns"]), tuple(r["key"])
+        )
+        for name, r in (definition.relations or {}).items()
+    )
+
+
+_READS = "\n-- reads the view "
 
 
 def _remembered(name: str, text: str) -> str:
-    return f"\n-- reads the view {name}:\n" + indent(text.rstrip(), "--   ", lambda line: True)
+    return f"{_READS}{name}:\n" + indent(text.rstrip(), "--   ", lambda line: True)
 
 
 def sources_used(views: Iterable[View]) -> tuple[str, ...]:

@@ -23,6 +23,8 @@ from viewkeeper.warehouse.columns import owner_of, schema_from_json, schema_to_j
 # What `json.dumps` takes; a source's position is such a value and means nothing to us.
 Json = Any
 
+RETIRED = "retired"
+
 LEDGER_SCHEMA = pa.schema(
     [
         ("entry", pa.int64()),
@@ -43,22 +45,42 @@ LEDGER_SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class Definition:
-    """A view as the warehouse keeps it: its columns, its text, and whether other tools get a table."""
+    """A view as the warehouse keeps it: its columns, its text, and whether other tools get a table.
+
+    A view that evolved with its sources has another text than its user wrote (``origin``), and says
+    what led to it (``evolved``). ``relations`` are those that the text is over, as they were then:
+    `{"source.relation": {"columns": [[name, type], …], "key": […]}}`.
+    """
 
     schema: Schema
     text: str = ""
     publish: bool = False
+    origin: str = ""
+    relations: Json = None
+    evolved: Json = None
+
+    @property
+    def is_retired(self) -> bool:
+        """Whether the view came to its end with a schema change; its last state stays readable."""
+        return bool(self.evolved) and self.evolved["effect"] == RETIRED
+
+    @property
+    def written(self) -> str:
+        """The text as its user wrote it."""
+        return self.origin or self.text
 
     def as_json(self) -> Json:
+        known = {"origin": self.origin, "relations": self.relations, "evolved": self.evolved}
         return {
             "schema": schema_to_json(self.schema),
             "text": self.text,
             "publish": self.publish,
+            **{name: value for name, value in known.items() if value},
         }
 
     @classmethod
     def from_json(cls, value: Json) -> Definition:
-        return cls(schema_from_json(value["schema"]), value["text"], value["publish"])
+        return cls(**(value | {"schema": schema_from_json(value["schema"])}))
 
 
 @dataclass(frozen=True)

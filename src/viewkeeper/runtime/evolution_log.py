@@ -1,0 +1,94 @@
+"""Schema changes told to people, and what they decided: two small files beside the project.
+
+``.viewkeeper/evolution.json`` is the keeper's: every schema change that concerned a view, what it did to
+each, and how far it is. ``.viewkeeper/decisions.json`` is the people's: `viewkeeper evolve` and the
+dashboard write it. The ledger alone says what a view is; these files say why, and what is waited for.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from viewkeeper.runtime.evolving import Foreseen
+
+CHANGES_FILE = ".viewkeeper/evolution.json"
+DECISIONS_FILE = ".viewkeeper/decisions.json"
+CHANGES_KEPT_MAX = 500
+
+APPLIED, PENDING, FROZEN, REJECTED = "applied", "pending", "frozen", "rejected"
+
+
+class EvolutionLog:
+    """The changes of one project. Thread-safe; without a folder it keeps them to itself."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._changes: dict[str, dict[str, Any]] = {
+            each["id"]: each for each in self._read(CHANGES_FILE).get("changes", [])
+        }
+
+    def told(self, plan: Foreseen, status: str, **more: Any) -> dict[str, Any]:
+        """Note how far a change is; gives the note."""
+        key = change_key(plan)
+        with self._lock:
+            known = self._changes.get(key, {"id": key, "at": _now()})
+            known |= {
+                "source": plan.reported.source,
+                "relation": plan.reported.relation,
+                "statement": plan.reported.statement,
+                "changes": [str(step) for step in plan.steps],
+                "effects": _by_view(plan),
+                "status": status,
+                **more,
+            }
+            self._changes[key] = known
+            self._write()
+            return dict(known)
+
+    def decision(self, plan: Foreseen) -> str | None:
+        """``approve`` or ``reject``, once somebody has decided."""
+        made = self._read(DECISIONS_FILE).get(change_key(plan))
+        return None if made is None else str(made["decision"])
+
+    def _read(self, name: str) -> Mapping[str, Any]:
+        if self._folder is None:
+            return {}
+        try:
+            found: Mapping[str, Any] = json.loads((self._folder / name).read_text("utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return found
+
+    def _write(self) -> None:
+        if self._folder is None:
+            return
+        kept = list(self._changes.values())[-CHANGES_KEPT_MAX:]
+        path = self._folder / CHANGES_FILE
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_suffix(".new")
+        temporary.write_text(json.dumps({"changes": kept}, default=str), encoding="utf-8")
+        temporary.replace(path)
+
+
+def change_key(plan: Foreseen) -> str:
+    """The same for one change at one place of its source, whoever meets it and when."""
+    place = json.dumps(dict(plan.reported.position), sort_keys=True, default=str)
+    named = f"{plan.reported.source} {plan.reported.relation} {place}"
+    return hashlib.sha256(named.encode()).hexdigest()[:12]
+
+
+def _by_view(plan: Foreseen) -> list[dict[str, Any]]:
+    """The last word on every view that the change means something to."""
+    found = {e.view: e.as_dict() for e in plan.effects if e.kind.name != "UNTOUCHED"}
+    return list(found.values())
+
+
+def _now() -> str:
+    return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")

@@ -1,0 +1,207 @@
+"""Schema changes live: what one that a feed delivered does to a group's views, and to rows on their way.
+
+`evolution` decides; here its words are put together for one statement at a source, which may be several
+changes at once, and the rows that arrived before it are given the shape that they have after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from viewkeeper.algebra.evaluation import compiled
+from viewkeeper.algebra.expressions import Cast, Column, Expression, Literal
+from viewkeeper.algebra.types import Row, Schema
+from viewkeeper.evolution import changes as schema_changes
+from viewkeeper.evolution.adaptation import Method
+from viewkeeper.evolution.changes import catalog_after
+from viewkeeper.evolution.differences import differences
+from viewkeeper.evolution.effects import Decision, Effect, Kind, planned
+from viewkeeper.evolution.knowledge import Knowledge
+from viewkeeper.evolution.mapping import EvolutionMapping
+from viewkeeper.evolution.rewriting import EvolvingView
+from viewkeeper.runtime.view import View
+from viewkeeper.sources.interface import (
+    RelationChange,
+    RelationSchema,
+    SchemaChange,
+    SourceTransaction,
+)
+from viewkeeper.views.catalog import Catalog, CatalogRelation
+from viewkeeper.views.definition import RelationName
+from viewkeeper.views.printing import view_sql
+
+
+@dataclass(frozen=True)
+class Evolution:
+    """What is known of the sources at one place in their order, and what can replace what."""
+
+    catalog: Catalog = Catalog()  # noqa: RUF009  (immutable)
+    knowledge: Knowledge = Knowledge()  # noqa: RUF009  (immutable)
+
+    def watched(self, views: Mapping[str, View]) -> tuple[RelationName, ...]:
+        """Relations that may come to stand for some that the views read.
+
+        Their changes are followed from the start: then they can be read as of any state since.
+        """
+        used = {name for view in views.values() for name in view.definition.relations}
+        known = {relation.name for relation in self.catalog.relations}
+        others = {r.by for r in self.knowledge.replacements if r.relation in used}
+        for join in self.knowledge.joins:
+            if join.left in used or join.right in used:
+                others |= {join.left, join.right}
+        return tuple(sorted((others - used) & known))
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    """What a statement at a source leads to: the changes it is made of, and each view's way."""
+
+    reported: SchemaChange
+    steps: tuple[schema_changes.SchemaChange, ...]
+    effects: tuple[Effect, ...]
+    evolution: Evolution
+
+    @property
+    def must_wait(self) -> tuple[Effect, ...]:
+        """Effects that somebody has to decide about, or that a policy forbids."""
+        return tuple(e for e in self.effects if e.decision is not Decision.PROCEED)
+
+    @property
+    def retired(self) -> Mapping[str, str]:
+        return {e.view: e.reason for e in self.effects if e.kind is Kind.RETIRED}
+
+    def views(self, before: Mapping[str, View]) -> dict[str, View]:
+        """The views that go on, as they are after it."""
+        after = dict(before)
+        for effect in self.effects:
+            view = after.get(effect.view)
+            if view is None:
+                continue
+            if effect.after is None:
+                del after[effect.view]
+            elif effect.kind is not Kind.UNTOUCHED or effect.after.definition != view.definition:
+                after[effect.view] = self._evolved(view, effect, effect.after)
+        return after
+
+    def _evolved(self, view: View, effect: Effect, becoming: EvolvingView) -> View:
+        same = effect.kind in (Kind.UNTOUCHED, Kind.OFFERED)
+        text = view.text if same else view_sql(becoming.definition)
+        story = {
+            "source": self.reported.source,
+            "relation": self.reported.relation,
+            "statement": self.reported.statement,
+            "effect": effect.kind.value,
+            "reason": effect.reason,
+            "mapping": [] if effect.mapping is None else list(effect.mapping.lines()),
+            "quality": None if effect.quality is None else effect.quality.as_dict(),
+            "others": list(effect.others),
+            "method": effect.method.value,
+            "method_reason": effect.method_reason,
+            "before": view.text,
+        }
+        return replace(
+            view,
+            definition=becoming.definition,
+            preferences=becoming.preferences,
+            text=text,
+            origin="" if text == view.written else view.written,
+            evolved=story,
+        )
+
+    def mappings(self) -> dict[str, EvolutionMapping]:
+        """For each view whose rows may differ, what happened to it."""
+        found: dict[str, EvolutionMapping] = {}
+        for effect in self.effects:
+            if effect.kind in (Kind.SYNCHRONIZED, Kind.REREAD) and effect.mapping is not None:
+                known = found.get(effect.view)
+                found[effect.view] = (
+                    effect.mapping if known is None else known.merged(effect.mapping)
+                )
+        return found
+
+    def rereads(self) -> frozenset[str]:
+        """Views whose rows must be computed anew, whatever the mapping says."""
+        return frozenset(e.view for e in self.effects if e.method is Method.RECOMPUTE)
+
+
+def foreseen(reported: SchemaChange, views: Mapping[str, View], known: Evolution) -> Foreseen:
+    """What becomes of the views when a source did this."""
+    before, after = _relations(reported)
+    steps = differences(before, after, reported.renamed_columns, rewrites=reported.rewrites)
+    evolving = {name: EvolvingView(v.definition, v.preferences) for name, v in views.items()}
+    effects: list[Effect] = []
+    for _, found in planned(steps, evolving, known.knowledge, known.catalog):
+        effects += found
+    catalog, knowledge = known.catalog, known.knowledge
+    for step in steps:
+        catalog, knowledge = catalog_after(catalog, step), knowledge.after(step)
+    return Foreseen(reported, steps, tuple(effects), Evolution(catalog, knowledge))
+
+
+def _relations(
+    reported: SchemaChange,
+) -> tuple[CatalogRelation | None, CatalogRelation | None]:
+    before = _in_catalog(reported.source, reported.relation, reported.before)
+    if reported.renamed_to is not None and before is not None:
+        name = RelationName(reported.source, reported.renamed_to)
+        return before, replace(before, name=name)
+    return before, _in_catalog(reported.source, reported.relation, reported.after)
+
+
+def _in_catalog(
+    source: str, relation: str, described: RelationSchema | None
+) -> CatalogRelation | None:
+    if described is None:
+        return None
+    return CatalogRelation(RelationName(source, relation), described.schema, described.key)
+
+
+# -- rows that arrived before the change --------------------------------------------------------------
+
+
+def as_after(origin: SourceTransaction, change: SchemaChange) -> SourceTransaction:
+    """The transaction as the relation's rows look after the change; unchanged where it is not in it."""
+    if origin.source != change.source:
+        return origin
+    if all(each.relation != change.relation for each in origin.changes):
+        return origin
+    return replace(origin, changes=tuple(_reshaped(origin.changes, change)))
+
+
+def _reshaped(
+    changes: tuple[RelationChange, ...], change: SchemaChange
+) -> Iterator[RelationChange]:
+    for each in changes:
+        if each.relation != change.relation:
+            yield each
+        elif change.renamed_to is not None:
+            yield replace(each, relation=change.renamed_to)
+        elif change.after is not None and change.before is not None:
+            shape = _Shape(change.before.schema, change.after.schema, change.renamed_columns)
+            deleted, inserted = map(shape.rows, (each.deleted, each.inserted))
+            yield replace(each, deleted=deleted, inserted=inserted)
+        # A relation that is gone has no rows that anybody could still want.
+
+
+class _Shape:
+    """From rows of one schema to rows of the next: columns by name, others NULL."""
+
+    def __init__(self, before: Schema, after: Schema, renamed: Mapping[str, str]) -> None:
+        old_names = {new: old for old, new in renamed.items()}
+        self._columns = [
+            compiled(self._expression(field, before, old_names), before) for field in after
+        ]
+
+    @staticmethod
+    def _expression(field: Any, before: Schema, old_names: Mapping[str, str]) -> Expression:
+        old = old_names.get(field.name, field.name)
+        # A name that another column left behind means a new column.
+        if old not in before or (old == field.name and old in old_names.values()):
+            return Literal(None, field.type)
+        same = before.type_of(old) == field.type
+        return Column(old) if same else Cast(Column(old), field.type)
+
+    def rows(self, rows: Any) -> tuple[Row, ...]:
+        return tuple(tuple(column(row) for column in self._columns) for row in rows)

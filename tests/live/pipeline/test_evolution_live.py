@@ -1,0 +1,199 @@
+"""Schema changes at the sources, under writers: the views go on, and every audit says equal."""
+
+from __future__ import annotations
+
+import random
+import threading
+
+import pytest
+
+from viewkeeper.runtime.audit import audited
+from viewkeeper.runtime.keeper import Keeper
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+SALES = """
+-- dispensable: phone
+-- extent: any
+SELECT o.o_id, o.qty, c.cust_id, c.name, c.phone, r.rname
+FROM shop.orders o
+JOIN crm.customers c ON o.cust_id = c.cust_id
+JOIN geo.regions r ON c.region_id = r.region_id
+"""
+PER_REGION = """
+SELECT r.rname, COUNT(*) AS orders, SUM(o.qty) AS qty
+FROM shop.orders o
+JOIN crm.customers c ON o.cust_id = c.cust_id
+JOIN geo.regions r ON c.region_id = r.region_id
+GROUP BY r.rname
+"""
+KNOWLEDGE = """
+[[knowledge.replacements]]
+relation = "geo.regions"
+by = "shop.areas"
+containment = "equal"
+attributes = { region_id = "area_id", rname = "label" }
+"""
+
+
+def fill(shop) -> None:
+    shop.run(
+        "shop",
+        "CREATE TABLE orders (o_id BIGINT PRIMARY KEY, cust_id BIGINT, qty INTEGER)",
+        "CREATE TABLE areas (area_id BIGINT PRIMARY KEY, label VARCHAR(50))",
+        "INSERT INTO orders SELECT n, n % 20, n % 7 FROM generate_series(1, 200) n",
+        "INSERT INTO areas SELECT n, 'region ' || n FROM generate_series(0, 4) n",
+    )
+    customers = ", ".join(f"({n}, 'customer {n}', '{n}{n}', {n % 5})" for n in range(20))
+    shop.run(
+        "crm",
+        "CREATE TABLE customers (cust_id BIGINT PRIMARY KEY, name VARCHAR(50), "
+        "phone VARCHAR(20), region_id BIGINT)",
+        f"INSERT INTO customers VALUES {customers}",
+    )
+    shop.run("geo", "CREATE TABLE regions (region_id INTEGER PRIMARY KEY, rname TEXT)")
+    shop.run("geo", *(f"INSERT INTO regions VALUES ({n}, 'region {n}')" for n in range(5)))
+
+
+class Writers:
+    """Orders come and go while everything else changes its shape. Names are found out each time."""
+
+    def __init__(self, shop) -> None:
+        self._shop, self._stop = shop, threading.Event()
+        self.written = 0
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Writers:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        rng = random.Random(5)
+        orders = self._shop.databases["shop"].writer()
+        while not self._stop.wait(0.05):
+            self.written += 1
+            columns = [
+                row[0]
+                for row in orders.fetch(
+                    "SELECT column_name FROM information_schema.columns "
+                    "WHERE table_name = 'orders' ORDER BY ordinal_position"
+                )
+            ]
+            values = (1000 + self.written, rng.randrange(20), rng.randrange(9))
+            try:
+                orders.run(
+                    f"INSERT INTO orders ({', '.join(columns[:3])}) VALUES (?, ?, ?)", *values
+                )
+                if self.written % 3 == 0:
+                    orders.run("DELETE FROM orders WHERE o_id = ?", rng.randrange(1, 200))
+            except Exception:  # the table was renamed under it: the next one knows
+                continue
+        orders.close()
+
+
+STEPS = (
+    ("rename a column", "shop", "ALTER TABLE orders RENAME COLUMN qty TO quantity"),
+    ("widen a type", "shop", "ALTER TABLE orders ALTER COLUMN quantity TYPE BIGINT"),
+    ("add a column", "crm", "ALTER TABLE customers ADD COLUMN email VARCHAR(50)"),
+    ("rename a column", "crm", "ALTER TABLE customers RENAME COLUMN name TO full_name"),
+    ("rename a table", "crm", "RENAME TABLE customers TO clients"),
+    ("drop a dispensable column", "crm", "ALTER TABLE clients DROP COLUMN phone"),
+    ("rename a column", "geo", "ALTER TABLE regions RENAME COLUMN rname TO title"),
+    ("add a column", "geo", "ALTER TABLE regions ADD COLUMN code TEXT"),
+    ("drop a table that can be replaced", "geo", "DROP TABLE regions"),
+)
+
+
+def test_views_live_on_through_schema_changes_on_three_databases(shop, running_spark):
+    fill(shop)
+    shop.write_view("sales", SALES)
+    shop.write_view("per_region", PER_REGION)
+    file = shop.folder / "viewkeeper.toml"
+    file.write_text(file.read_text() + KNOWLEDGE)
+    events = []
+    with (
+        Keeper.open(shop.folder, allow_setup=True) as keeper,
+        keeper.pipeline(events.append) as pipeline,
+        Writers(shop) as writers,
+    ):
+        pipeline.load()
+        for what, source, statement in STEPS:
+            shop.run(source, statement)
+            seen = writers.written
+            while writers.written < seen + 10:
+                pipeline.cycle(0.1)
+            targets = pipeline.committed_now()
+            while not pipeline.has_applied(targets):
+                pipeline.cycle(0.1)
+            warehouse = keeper.warehouse()
+            for view in ("sales", "per_region"):
+                audit = audited(pipeline, warehouse, view)
+                assert audit.is_equal, (what, audit)
+        changed = [e for e in events if e["event"] == "schema_changed"]
+        assert len(changed) == len(STEPS)
+        group = pipeline.group_of("sales")
+        assert group.views["sales"].definition.schema.names == (
+                "o_id", "qty", "cust_id", "name", "rname",
+            )  # fmt: skip
+        assert {r.relation for r in group.relations} == {"orders", "clients", "areas"}
+    # A restart finds the views as they became, though their files still say what was.
+    shop.run("shop", "UPDATE areas SET label = 'the last one' WHERE area_id = 4")
+    with Keeper.open(shop.folder) as keeper:
+        assert keeper.run_until_caught_up().transactions > 0
+        assert all(audit.is_equal for audit in keeper.audit())
+        rows = keeper.warehouse().read_arrow("sales").to_pylist()
+        assert "the last one" in {row["rname"] for row in rows}
+        entries = keeper.warehouse().history()
+        stories = [
+            e.views["sales"].definition.evolved["effect"]
+            for e in entries
+            if "sales" in e.views and e.views["sales"].definition.evolved
+        ]
+        assert "synchronized" in stories
+
+
+def test_a_view_that_cannot_be_saved_is_retired_and_stays_readable(shop, running_spark):
+    fill(shop)
+    shop.write_view("sales", SALES)
+    with Keeper.open(shop.folder, allow_setup=True) as keeper:
+        keeper.run_until_caught_up()
+        before = keeper.warehouse().read_arrow("sales").num_rows
+        shop.run("geo", "DROP TABLE regions")
+        events = []
+        with keeper.pipeline(events.append) as pipeline:
+            pipeline.load()
+            while not events:
+                pipeline.cycle(0.1)
+    assert events[0]["effects"][0]["effect"] == "retired"
+    shop.write_view("big", "SELECT o_id FROM shop.orders WHERE qty > 3")
+    with Keeper.open(shop.folder, allow_setup=True) as keeper:
+        keeper.run_until_caught_up()
+        assert keeper.warehouse().read_arrow("sales").num_rows == before
+        assert set(keeper.views) == {"big"}
+
+
+def test_a_change_waits_for_approval_and_goes_on_when_it_has_it(shop, running_spark):
+    fill(shop)
+    shop.write_view("sales", "-- evolve: approve\n" + SALES)
+    events = []
+    with (
+        Keeper.open(shop.folder, allow_setup=True) as keeper,
+        keeper.pipeline(events.append) as pipeline,
+    ):
+        pipeline.load()
+        shop.run("crm", "ALTER TABLE customers DROP COLUMN phone")
+        while not events:
+            pipeline.cycle(0.1)
+        assert (events[0]["event"], events[0]["status"]) == ("schema_waits", "pending")
+        decisions = shop.folder / ".viewkeeper" / "decisions.json"
+        decisions.write_text(f'{{"{events[0]["id"]}": {{"decision": "approve"}}}}')
+        while len(events) < 3:
+            pipeline.cycle(0.1)
+        assert [e["event"] for e in events[1:]] == ["schema_changed", "evolved"]
+        # Without the column, from the old rows alone: nothing was asked of anybody.
+        assert events[2]["rows_read"] == 0
+        assert audited(pipeline, keeper.warehouse(), "sales").is_equal
