@@ -6,11 +6,11 @@ out. It must not know where data lies, nor who carries the messages.
 
 | module | |
 |---|---|
-| `changes`, `naming` | schema changes in the source's order; what a relation was called when |
+| `changes`, `differences`, `naming` | schema changes in the source's order; what a relation was called when |
 | `knowledge`, `knowledge_file`, `preferences` | what can replace what; what a view can do without |
 | `mapping`, `versions` | evolution mappings, merged (Table 6); the versions of a view |
 | `rewriting`, `replacing`, `quality`, `synchronization` | candidates, and the choice among them (VS) |
-| `map_va`, `adaptation` | the six queries; the adapted extent and what it includes (VA) |
+| `reading`, `map_va`, `adaptation` | processes that read; the six queries; the adapted extent and what it includes (VA) |
 | `query_engine`, `update_log` | name mapping and local correction: the lower level |
 | `relationships`, `maintenance`, `management` | concurrent update sets, and the state machine: the upper level |
 | `effects` | what a change would do to every view, before it is done |

@@ -99,9 +99,9 @@ class Knowledge:
         return tuple(dict.fromkeys(named))
 
     def after(self, change: SchemaChange) -> Knowledge:
-        """What is still known once the change has happened.
+        """What is still known once the change has happened, and views have been synchronized with it.
 
-        A lost relation stays as what can be replaced: it is needed just then.
+        What is gone can neither replace nor be replaced: should its name come back, it is another's.
         """
         moved = _moved(change)
         return Knowledge(
@@ -126,7 +126,8 @@ def _loses(change: SchemaChange, name: RelationName, columns: set[str]) -> bool:
 
 
 def _usable(replacement: Replacement, change: SchemaChange) -> bool:
-    return not (isinstance(change, DropRelation) and change.relation == replacement.by)
+    named = (replacement.relation, replacement.by)
+    return not (isinstance(change, DropRelation) and change.relation in named)
 
 
 def _moved(change: SchemaChange) -> Callable[[Replacement], Replacement]:
@@ -144,6 +145,9 @@ def _moved(change: SchemaChange) -> Callable[[Replacement], Replacement]:
                 relation == replacement.by
             ):
                 kept = tuple((a, e) for a, e in replacement.attributes if gone not in columns_of(e))
+                return replace(replacement, attributes=kept)
+            case DropAttribute(relation, gone) if relation == replacement.relation:
+                kept = tuple((a, e) for a, e in replacement.attributes if a != gone)
                 return replace(replacement, attributes=kept)
             case _:
                 return replacement

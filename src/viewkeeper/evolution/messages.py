@@ -50,7 +50,11 @@ Event = UpdateArrived | RowsArrived | QueryBroken | SourceSettled
 
 @dataclass(frozen=True)
 class ReadRelation:
-    """Read these columns, by the names they have at the source now, at any moment from now on."""
+    """Read these columns, by the names they have at the source now, at any moment from now on.
+
+    ``keys`` has one column for each of ``key_columns``, in their order and without NULLs: only rows
+    that match are needed. None asks for all rows.
+    """
 
     question: int
     source: str

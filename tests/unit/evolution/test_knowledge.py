@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
+from pathlib import Path
 
 import pytest
 
 from unit.evolution.shop import (
-    BY_PARTY,
     CATALOG,
     CUSTOMERS,
     JOIN,
@@ -117,8 +118,24 @@ def test_what_is_dropped_stands_for_nothing_any_more():
     assert [name for name, _ in left.attributes] == ["cust_id", "name"]
     assert KNOWLEDGE.after(DropRelation(NAMES)).joins == ()
     assert KNOWLEDGE.after(ChangeType(NAMES, "id", INTEGER, STRING)).joins == ()
-    # What is lost can still be replaced: it is asked for just then.
-    assert KNOWLEDGE.after(DropRelation(CUSTOMERS)).replacing(CUSTOMERS)[0] == BY_PARTY
+
+
+def test_a_name_that_comes_back_is_anothers():
+    assert KNOWLEDGE.after(DropRelation(CUSTOMERS)).replacements == ()
+    found = KNOWLEDGE.after(DropAttribute(CUSTOMERS, "name"))
+    found = found.after(RenameAttribute(CUSTOMERS, "city", "name"))
+    assert found.replacements[0].attributes == (
+        ("cust_id", Column("party_id")),
+        ("name", Column("town")),
+    )
+
+
+def test_the_example_in_the_documentation_is_understood():
+    page = (Path(__file__).parents[3] / "docs" / "evolution.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    found = knowledge(text)
+    assert (len(found.replacements), len(found.joins)) == (1, 1)
+    assert view_tables(tomllib.loads(text)["knowledge"]) == {"sales": {"dispensable": ["phone"]}}
 
 
 def test_every_relation_it_names_must_be_followed():
