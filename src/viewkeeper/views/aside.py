@@ -45,29 +45,22 @@ class Aside:
 
 
 def put_aside(alternatives: Alternatives) -> tuple[Aside, Alternatives]:
-    """The row around, and the alternatives without it.
-
-    Of several alternatives only conditions are put aside that they share; one that has others keeps
-    them, and the row with them.
-    """
-    shared = [p for p in alternatives[0].predicates if all(p in j.predicates for j in alternatives)]
+    """The row around, and the alternatives without it; of several, none may have read it yet."""
     outer = tuple(o for o in alternatives[0].occurrences if o.name == OUTER)
     around = {name for o in outer for name in o.qualified_schema.names}
-    predicates = tuple(p for p in shared if columns_of(p) & around)
+    predicates = tuple(p for p in alternatives[0].predicates if columns_of(p) & around)
     columns = tuple(sorted({c for p in predicates for c in columns_of(p)} - around))
     scope = alternatives[0].scope
     aside = Aside(outer, predicates, columns, scope.enclosing, len(scope.values))
-    return aside, tuple(_without(joined, aside, around) for joined in alternatives)
+    return aside, tuple(_without(joined, aside) for joined in alternatives)
 
 
-def _without(joined: Joined, aside: Aside, around: set[str]) -> Joined:
+def _without(joined: Joined, aside: Aside) -> Joined:
     carried = tuple(Visible(column, Column(column)) for column in aside.columns)
-    predicates = tuple(p for p in joined.predicates if p not in aside.predicates)
-    is_read = any(columns_of(p) & around for p in predicates)
     return replace(
         joined,
-        occurrences=tuple(o for o in joined.occurrences if is_read or o.name != OUTER),
-        predicates=predicates,
+        occurrences=tuple(o for o in joined.occurrences if o.name != OUTER),
+        predicates=tuple(p for p in joined.predicates if p not in aside.predicates),
         scope=replace(
             joined.scope,
             enclosing=None,

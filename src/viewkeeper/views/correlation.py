@@ -49,10 +49,11 @@ def own_occurrences(term: Term) -> tuple[Occurrence, ...]:
 
 def is_correlated(term: Term) -> bool:
     """Whether the term reads the row around it."""
-    return any(_reads_outer(expression) for expression in _all_expressions(term))
+    return any(reads_outer(expression) for expression in _all_expressions(term))
 
 
-def _reads_outer(expression: Expression) -> bool:
+def reads_outer(expression: Expression) -> bool:
+    """Whether the expression reads the row around."""
     return any(name.startswith(f"{_ALIAS}.") for name in columns_of(expression))
 
 
@@ -96,7 +97,7 @@ def parted(term: Term) -> Parted:
     equal: list[tuple[Expression, Expression]] | None = []
     around: list[Expression] = []
     for predicate in term.predicates:
-        if not _reads_outer(predicate):
+        if not reads_outer(predicate):
             own.append(predicate)
         elif _reads_outer_alone(predicate):
             around.append(predicate)
@@ -114,7 +115,7 @@ def _equality(predicate: Expression) -> tuple[Expression, Expression] | None:
     match predicate:
         case Comparison("=", left, right):
             for around, within in ((left, right), (right, left)):
-                if _reads_outer_alone(around) and not _reads_outer(within):
+                if _reads_outer_alone(around) and not reads_outer(within):
                     return around, within
     return None
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from viewkeeper.algebra.expressions import TRUE, Expression, Output
+from viewkeeper.algebra.expressions import FALSE, TRUE, Expression, Output
 from viewkeeper.errors import UsageError
 from viewkeeper.views import set_operations
 from viewkeeper.views.aggregation import (
@@ -27,7 +27,7 @@ from viewkeeper.views.conditions import (
     is_kept_by,
     with_values,
 )
-from viewkeeper.views.correlation import closed, inside, is_correlated
+from viewkeeper.views.correlation import closed, inside, is_correlated, reads_outer
 from viewkeeper.views.definition import Grouping, Term
 from viewkeeper.views.flattening import Alternatives, Joined, require_bounded
 from viewkeeper.views.from_clause import Environment, FromReader, Named, predicates_of
@@ -207,31 +207,33 @@ class QueryReader:
         found = tuple(joined.naming(aliases) for joined in reader.read(node))
         if outer is not None:
             found = tuple(inside(joined, outer) for joined in found)
-        found = self._where(node, found, environment)
+        found = _possible(self._where(node, found, environment))
         terms = tuple(self._term(node, joined, named) for joined in found)
-        if len(terms) > 1 and not terms[0].is_linear:
-            terms = (self._term(node, self._gathered(node, found), named),)
         if outer is not None:
             terms = tuple(term if is_correlated(term) else closed(term) for term in terms)
         return set_operations.alike(terms)
 
-    def _gathered(self, node: exp.Select, found: Alternatives) -> Joined:
-        aside, rows = put_aside(found)
-        name = "rows"
-        return aside.back(gathered(self._steps, rows, Mentioned.by(node), name, lambda: name))
-
     def _where(
         self, node: exp.Select, found: Alternatives, environment: Environment
     ) -> Alternatives:
-        """The rows that WHERE keeps, joined with what subqueries say of them."""
+        """The rows that WHERE keeps, joined with what subqueries say of them.
+
+        They are one relation if they are grouped or compared with subqueries.
+        """
         where = node.args.get("where")
         conjuncts = conjuncts_of(where.this) if where else []
         asking = [conjunct for conjunct in conjuncts if subqueries_in(conjunct)]
         plain = [conjunct for conjunct in conjuncts if not subqueries_in(conjunct)]
-        found = tuple(self._filtered(joined, plain) for joined in found)
         outputs = [s for item in node.expressions for s in subqueries_in(item)]
         later = subqueries_in(node.args["having"]) if node.args.get("having") else []
-        if not (asking or outputs or later):
+        is_asking = bool(asking or outputs or later)
+        if len(found) > 1 and (is_asking or is_grouped(node) or node.args.get("distinct")):
+            local = [c for c in plain if not self._reads_outer(found[0], c)]
+            found = tuple(self._filtered(joined, local) for joined in found)
+            found = (self._gathered(node, _possible(found)),)
+            plain = [c for c in plain if self._reads_outer(found[0], c)]
+        found = tuple(self._filtered(joined, plain) for joined in found)
+        if not is_asking:
             return found
         here = Surroundings(
             self._text,
@@ -239,7 +241,7 @@ class QueryReader:
             Mentioned.by(node),
             lambda query, outer: self.read(query, environment, False, outer),
         )
-        joined = found[0] if len(found) == 1 else self._gathered(node, found)
+        (joined,) = found
         joined = filtered(here, joined, asking)
         joined = self._filtered(joined, [c for c in asking if not is_kept_by(c)])
         if is_grouped(node):
@@ -250,10 +252,19 @@ class QueryReader:
             joined = compared_later(here, joined, subquery)
         return (joined,)
 
+    def _gathered(self, node: exp.Select, found: Alternatives) -> Joined:
+        aside, rows = put_aside(found)
+        name = "rows"
+        return aside.back(gathered(self._steps, rows, Mentioned.by(node), name, lambda: name))
+
     def _filtered(self, joined: Joined, conjuncts: list[exp.Expr]) -> Joined:
         for conjunct in conjuncts:
             joined = joined.where(predicates_of(self._text, joined, conjunct, "WHERE"))
         return joined
+
+    def _reads_outer(self, joined: Joined, conjunct: exp.Expr) -> bool:
+        predicates = predicates_of(self._text, joined, conjunct, "WHERE")
+        return any(reads_outer(predicate) for predicate in predicates)
 
     def _term(self, node: exp.Select, joined: Joined, named: bool) -> Term:
         aggregation = Aggregation(self._text, joined)
@@ -346,3 +357,8 @@ class QueryReader:
             self._text.keyword(having, "HAVING"),
             hint="write WHERE",
         )
+
+
+def _possible(found: Alternatives) -> Alternatives:
+    """The alternatives without those that have no rows, whatever the tables hold; at least one."""
+    return tuple(joined for joined in found if FALSE not in joined.predicates) or found[:1]
