@@ -14,7 +14,7 @@ from viewkeeper.algebra.types import INTEGER, STRING
 from viewkeeper.evolution.adaptation import Adapted, Method, Task, adapted
 from viewkeeper.evolution.changes import DropAttribute, DropRelation, SchemaChanged, catalog_after
 from viewkeeper.evolution.knowledge import Containment, Knowledge, Replacement
-from viewkeeper.evolution.management import TRANSITIONS, Happening, Management, State
+from viewkeeper.evolution.management import Management
 from viewkeeper.evolution.map_va import DELTA, plan
 from viewkeeper.evolution.mapping import (
     Attribute,
@@ -30,6 +30,7 @@ from viewkeeper.evolution.quality import Extent
 from viewkeeper.evolution.reading import Process, Read
 from viewkeeper.evolution.relationships import ConcurrentUpdates
 from viewkeeper.evolution.rewriting import EvolvingView
+from viewkeeper.evolution.states import TRANSITIONS, Happening, State
 from viewkeeper.evolution.synchronization import Synchronized, synchronized
 from viewkeeper.protocols.messages import InstallChange, Reflected
 from viewkeeper.simulator.evolution_checking import judged

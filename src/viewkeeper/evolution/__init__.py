@@ -12,6 +12,6 @@ out. It must not know where data lies, nor who carries the messages.
 | `rewriting`, `replacing`, `quality`, `synchronization` | candidates, and the choice among them (VS) |
 | `reading`, `map_va`, `adaptation` | processes that read; the six queries; the adapted extent and what it includes (VA) |
 | `query_engine`, `update_log` | name mapping and local correction: the lower level |
-| `relationships`, `maintenance`, `management` | concurrent update sets, and the state machine: the upper level |
+| `relationships`, `maintenance`, `states`, `management` | concurrent update sets, and the state machine: the upper level |
 | `effects` | what a change would do to every view, before it is done |
 """

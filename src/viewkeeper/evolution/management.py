@@ -7,13 +7,7 @@ drop that has not been handled yet, what was being done is aborted, goes into th
 update set, and is seen to when its turn comes. Level: strong. Assumes: each source's updates and answers
 arrive in order, or are brought into it (an answer after everything that it reflects).
 
-| state | SC received | DU received | concurrent SC detected | done |
-|---|---|---|---|---|
-| Wait | VS | VM | | |
-| VS | | | | VA |
-| VA | | | Wait | Reset-VM |
-| Reset-VM | | | Wait | Wait |
-| VM | | | Wait | Wait |
+The states and what leads from one to the next are in `states`.
 
 Where we differ:
 - Updates of one source are never taken out of their order: while one of them is aborted, later ones
@@ -25,7 +19,6 @@ Where we differ:
 
 from __future__ import annotations
 
-import enum
 from collections import deque
 from collections.abc import Iterator
 from typing import Any, cast
@@ -51,6 +44,7 @@ from viewkeeper.evolution.query_engine import Answered, Interrupted, Outcome, Qu
 from viewkeeper.evolution.reading import Process
 from viewkeeper.evolution.relationships import ConcurrentUpdates
 from viewkeeper.evolution.rewriting import EvolvingView
+from viewkeeper.evolution.states import TRANSITIONS, Happening, State
 from viewkeeper.evolution.synchronization import (
     Renamed,
     Retired,
@@ -65,36 +59,6 @@ from viewkeeper.timeline import Cut, Transaction
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import Occurrence, ViewDefinition
 from viewkeeper.views.pruning import pruned
-
-
-class State(enum.Enum):
-    WAIT = "Wait"
-    VS = "VS"
-    VA = "VA"
-    RESET_VM = "Reset-VM"
-    VM = "VM"
-
-
-class Happening(enum.Enum):
-    """Figure 4."""
-
-    SC_RECEIVED = "SCr"
-    DU_RECEIVED = "DUr"
-    CONCURRENT_SC_DETECTED = "CSCd"
-    DONE = "Done"
-
-
-TRANSITIONS = {
-    (State.WAIT, Happening.SC_RECEIVED): State.VS,
-    (State.WAIT, Happening.DU_RECEIVED): State.VM,
-    (State.VS, Happening.DONE): State.VA,
-    (State.VA, Happening.DONE): State.RESET_VM,
-    (State.VA, Happening.CONCURRENT_SC_DETECTED): State.WAIT,
-    (State.RESET_VM, Happening.DONE): State.WAIT,
-    (State.RESET_VM, Happening.CONCURRENT_SC_DETECTED): State.WAIT,
-    (State.VM, Happening.DONE): State.WAIT,
-    (State.VM, Happening.CONCURRENT_SC_DETECTED): State.WAIT,
-}
 
 
 class Management:

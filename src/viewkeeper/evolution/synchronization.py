@@ -34,7 +34,7 @@ from viewkeeper.evolution.mapping import EvolutionMapping
 from viewkeeper.evolution.preferences import Preferences
 from viewkeeper.evolution.quality import Quality
 from viewkeeper.evolution.replacing import Candidate, Loss, candidates, places_of, require_possible
-from viewkeeper.evolution.rewriting import Edit, EvolvingView, Refused, rewritten
+from viewkeeper.evolution.rewriting import Edit, EvolvingView, Refused, rewritten, term_expressions
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import Occurrence, Term, ViewDefinition
 
@@ -86,9 +86,8 @@ def synchronized(
         case RenameAttribute() | RenameRelation():
             return _renamed(view, change, catalog)
         case DropRelation() | DropAttribute() | ChangeType() if _is_read(view, change):
-            if isinstance(change, ChangeType) and change.is_widening:
-                return _widened(view, change, catalog)
-            return _chosen(view, change, knowledge, catalog)
+            widened = _widened(view, change, catalog) if isinstance(change, ChangeType) else None
+            return widened or _chosen(view, change, knowledge, catalog)
         case Rewrite(relation) if places_of(view.definition, relation):
             return _reread(view, change, catalog)
         case AddAttribute(relation, field) if places_of(view.definition, relation):
@@ -130,9 +129,17 @@ def _occurrence_renamed(occurrence: Occurrence, change: Rename) -> Occurrence:
             return replace(occurrence, schema=occurrence.schema.renamed(names), key=key)
 
 
-def _widened(view: EvolvingView, change: ChangeType, catalog: Catalog) -> Synchronization:
-    """The same view over wider values; only what is computed from them must be looked at again."""
-    definition = refreshed(view.definition, catalog)
+def _widened(view: EvolvingView, change: ChangeType, catalog: Catalog) -> Synchronized | None:
+    """The same view over wider values; only what is computed from them must be looked at again.
+
+    None when the type is no wider, or the view's expressions mean nothing over it.
+    """
+    if not change.is_widening:
+        return None
+    try:
+        definition = _meaningful(view.definition, catalog)
+    except Refused:
+        return None
     computed = set()
     for index, alias in places_of(view.definition, change.relation, change.attribute):
         term = view.definition.all_terms[index]
@@ -195,20 +202,21 @@ def _carried_out(
     wanted = view.preferences.extent
     if not wanted.accepts(mapping.extent):
         raise Refused(f"the extent would be {mapping.extent.value}, and must be {wanted.value}")
-    definition = refreshed(definition, catalog)
-    _require_meaning(definition)
+    definition = _meaningful(definition, catalog)
     quality = _quality(view, definition, mapping)
     return Synchronized(definition, mapping, f"{change}: {candidate.text} ({quality})", quality)
 
 
-def _require_meaning(definition: ViewDefinition) -> None:
-    """Raises Refused when a condition compares what can't be compared: types may have changed."""
+def _meaningful(definition: ViewDefinition, catalog: Catalog) -> ViewDefinition:
+    """`refreshed`; raises Refused when an expression means nothing over the types there are now."""
     try:
-        for term in definition.all_terms:
-            for predicate in term.predicates:
-                type_of(predicate, term.joined_schema)
+        fresh = refreshed(definition, catalog)
+        for term in fresh.all_terms:
+            for expression in term_expressions(term):
+                type_of(expression, term.joined_schema)
     except UsageError as error:
         raise Refused(f"{error.message}: {error.detail}") from error
+    return fresh
 
 
 def _quality(view: EvolvingView, definition: ViewDefinition, mapping: EvolutionMapping) -> Quality:

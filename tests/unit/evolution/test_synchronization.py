@@ -204,6 +204,14 @@ def test_a_column_computed_from_a_wider_one_must_be_looked_at():
     assert found.mapping.touched == {"o"}
 
 
+def test_a_wider_type_over_which_an_expression_means_nothing_is_a_lost_column():
+    view = sales("SELECT o.o_id, CAST(o.qty AS STRING) AS bar FROM shop.orders o")
+    change = ChangeType(ORDERS, "qty", INTEGER, decimal_type(20, 0))
+    assert isinstance(after(change, view), Retired)
+    view = replace(view, preferences=sales(dispensable=parts("bar")).preferences)
+    assert after(change, view).definition.schema.names == ("o_id",)
+
+
 def test_a_type_that_does_not_fit_is_cast_back_where_that_cant_fail():
     change = ChangeType(CUSTOMERS, "name", STRING, INTEGER)
     found = after(change, sales(extent=Extent.ANY), Knowledge())
