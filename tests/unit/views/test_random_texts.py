@@ -24,7 +24,7 @@ Databases = list[tuple[dict[RelationName, Bag], duckdb.DuckDBPyConnection]]
 @pytest.fixture(scope="module")
 def databases() -> Iterator[Databases]:
     with ExitStack() as stack:
-        each = [rich.random_contents(seed) for seed in (101, 102)]
+        each = [rich.random_contents(seed) for seed in (101, 102, 103)]
         yield [(contents, stack.enter_context(database(contents))) for contents in each]
 
 
