@@ -19,7 +19,10 @@ from viewkeeper.dashboard.json_files import read_json, write_json
 from viewkeeper.errors import UsageError, ViewkeeperError
 from viewkeeper.project import ProjectConfig
 from viewkeeper.runtime.keeper import Keeper
-from viewkeeper.runtime.views_folder import parsed_views, view_texts
+from viewkeeper.runtime.views_folder import view_texts
+from viewkeeper.views.catalog import Catalog
+from viewkeeper.views.definition import ViewDefinition
+from viewkeeper.views.parser import parse_with_references
 
 FILE = ".viewkeeper/descriptions.json"
 RETRY_SECONDS = 10.0
@@ -83,9 +86,10 @@ class Descriptions:
             with Keeper.open(self._config.folder) as keeper:
                 catalog = keeper.catalog
                 kinds = {name: keeper.source(name).kind for name in keeper.config.sources}
-            for view, text in texts.items():
-                self._explain_one(view, text, catalog, kinds)
-            self._save()
+                kept = _kept_definitions(keeper)
+            for view in texts:
+                self._explain_one(view, texts, kept.get(view), catalog, kinds)
+            write_json(self._path, dict(self._kept))
         except ViewkeeperError as error:
             with self._lock:
                 self._errors |= {view: error.as_dict() for view in texts}
@@ -93,9 +97,18 @@ class Descriptions:
             with self._lock:
                 self._busy = False
 
-    def _explain_one(self, view: str, text: str, catalog: Any, kinds: dict[str, str]) -> None:
+    def _explain_one(
+        self,
+        view: str,
+        texts: Mapping[str, str],
+        kept: ViewDefinition | None,
+        catalog: Catalog,
+        kinds: dict[str, str],
+    ) -> None:
+        text = texts[view]
         try:
-            document = explained(parsed_views({view: text}, catalog)[view].definition, kinds)
+            definition = kept or parse_with_references(view, text, catalog, texts)[0]
+            document = explained(definition, kinds, text)
         except ViewkeeperError as error:
             with self._lock:
                 self._errors[view] = error.as_dict()
@@ -106,10 +119,13 @@ class Descriptions:
             self._kept[view] = {"text": text, "document": document}
             self._explained[view] = text
 
-    def _save(self) -> None:
-        with self._lock:
-            kept = dict(self._kept)
-        write_json(self._path, kept)
+
+def _kept_definitions(keeper: Keeper) -> dict[str, ViewDefinition]:
+    """As a run would keep them; none when one of them is wrong, so that each is looked at alone."""
+    try:
+        return {name: view.definition for name, view in keeper.views.items()}
+    except UsageError:
+        return {}
 
 
 def _named(text: str) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from viewkeeper.dashboard.lookout import Lookout
 from viewkeeper.dashboard.positions import position_text
-from viewkeeper.warehouse import Entry
+from viewkeeper.warehouse import Entry, ViewState
 
 STATES_SHOWN = 50
 EPOCHS_CHARTED = 240
@@ -27,7 +27,7 @@ def view_document(lookout: Lookout, name: str) -> Document:
     return {
         "view": name,
         "text": current,
-        "is_kept_as_written": text is not None and text == stored,
+        "is_kept_as_written": _is_from(state, text),
         "description": None if current is None else lookout.descriptions.of(name, current),
         "problem": lookout.descriptions.error(name),
         "versions": _versions(entries, name),
@@ -39,6 +39,14 @@ def view_document(lookout: Lookout, name: str) -> Document:
         "batches": [_batch(batch, name) for batch in lookout.batches.all()],
         "audit": lookout.audits.last(name),
     }
+
+
+def _is_from(state: ViewState | None, text: str | None) -> bool:
+    """Whether the kept view was made from the text; texts of views that it reads follow its own."""
+    if state is None or text is None:
+        return False
+    written = getattr(state.definition, "written", state.definition.text)
+    return written == text or written.startswith(f"{text}\n-- reads the view ")
 
 
 def _versions(entries: Sequence[Entry], name: str) -> list[Document]:

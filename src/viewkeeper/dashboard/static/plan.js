@@ -10,7 +10,13 @@ export function plan(found) {
   if (!told) {
     return empty("Not known yet.", h("p", {}, "A view is understood with the help of its sources. As soon as they answer, its plan stands here."));
   }
-  return [drawing(told), promise(told), questions(told), parts(told)];
+  const remarks = (told.remarks ?? []).map((remark) => h("p", { class: "note" }, remark));
+  return [drawing(told), promise(told), remarks, questions(told), parts(told)];
+}
+
+/** The joins of the view, those of its steps first. */
+function allTerms(told) {
+  return [...(told.steps ?? []).flatMap((step) => step.terms), ...told.terms];
 }
 
 function drawing(told) {
@@ -25,13 +31,13 @@ function drawing(told) {
       h("ul", {}, told.relations.filter((name) => name.startsWith(`${source}.`)).map((name) => h("li", {}, relation(name, read[name])))),
     ),
   );
-  const joins = told.terms.map((each) => each.occurrences.map((occurrence) => occurrence.relation).join(" ⋈ "));
+  const joins = allTerms(told).map((each) => each.occurrences.map((occurrence) => occurrence.relation).join(" ⋈ "));
   return h(
     "div",
     { class: "plan", role: "group", "aria-label": "From the sources to the view" },
     h("div", { class: "stage" }, sources),
     h("div", { class: "arrow", role: "img", "aria-label": "changes go on; keys go back as questions" }, "⇄"),
-    h("div", { class: "stage" }, h("div", { class: "box" }, h("strong", {}, "join"), h("p", {}, joins.join("  and  ")), h("p", { class: "soft" }, asked ? `asks at most ${many(asked, "question")} for a change` : "asks nothing"))),
+    h("div", { class: "stage" }, h("div", { class: "box" }, h("strong", {}, "join"), joins.map((join) => h("p", {}, join)), h("p", { class: "soft" }, asked ? `asks at most ${many(asked, "question")} for a change` : "asks nothing"))),
     h("div", { class: "arrow", role: "img", "aria-label": "to the view" }, "→"),
     h("div", { class: "stage" }, h("div", { class: "box" }, h("strong", {}, told.name), h("p", { class: "soft" }, many(told.columns.length, "column")), h("p", {}, told.columns.map((column) => column.name).join(", ")))),
   );
@@ -64,7 +70,7 @@ function questions(told) {
 }
 
 function parts(told) {
-  const fragments = told.terms.flatMap((each) => each.fragments);
+  const fragments = allTerms(told).flatMap((each) => each.fragments).filter((fragment) => told.sources.includes(fragment.source));
   return [
     h("h3", {}, "Each source's ", term("part", { place: "plan", as: "part" })),
     h("div", { class: "columns tight" }, fragments.map((fragment) => h("div", {}, h("p", { class: "soft" }, fragment.source), code(fragment.sql, { "aria-label": `What ${fragment.source} could answer alone` })))),
