@@ -7,6 +7,7 @@ belongs to one connection is read by that one alone, and then parts would only c
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -21,7 +22,8 @@ from viewkeeper.errors import SourceError
 from viewkeeper.sources.interface import Cut, KeyedRead
 from viewkeeper.views.definition import RelationName
 
-READERS_MAX = 4
+# Whoever reads also decodes.
+READERS_MAX = min(4, os.cpu_count() or 1)
 # Below this a part is not worth a connection.
 PART_ROWS_MIN = 100_000
 ROWS_BETWEEN_REPORTS = 100_000

@@ -9,7 +9,7 @@ from live.sources.workload import RELATIONS, Workload, create_tables, seed
 from viewkeeper.arrow import rows_of
 from viewkeeper.errors import SourceError
 from viewkeeper.runtime import bulk_reading
-from viewkeeper.runtime.bulk_reading import READERS_MAX, BulkReading
+from viewkeeper.runtime.bulk_reading import BulkReading
 from viewkeeper.views.definition import RelationName
 
 ROWS = 3_000
@@ -33,6 +33,7 @@ def ready(database):
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
+    monkeypatch.setattr(bulk_reading, "READERS_MAX", 4)
     monkeypatch.setattr(bulk_reading, "PART_ROWS_MIN", 500)
     monkeypatch.setattr(bulk_reading, "ROWS_BETWEEN_REPORTS", 100)
 
@@ -58,9 +59,7 @@ def test_all_readers_together_read_the_relations_at_the_cut(rig, database, ready
         needed = whole(cut)
         read = BulkReading(cut, needed, lambda name, seen: reports.append((name, seen))).batches()
         assert rows_in(read, needed) == read_all(cut)
-    assert len([t for t in twins if t is not None]) == (
-        READERS_MAX - 1 if "share" in rig.features else 0
-    )
+    assert len([t for t in twins if t is not None]) == (3 if "share" in rig.features else 0)
     for name, batches in read.items():
         seen = [s for n, s in reports if n == name]
         assert [s.rows for s in seen] == sorted(s.rows for s in seen)
