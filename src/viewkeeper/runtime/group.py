@@ -445,7 +445,7 @@ class Group:
                 break
         arrivals = list(self._arrivals(items))
         self._life[source] = delivery.life
-        if self._compared(source, position, self._fed[source]) > 0:
+        if self._compared(source, position, self._fed[source]) >= 0:
             self._fed[source] = position
         self._tell(arrivals)
 
@@ -470,7 +470,10 @@ class Group:
         """Whether the views have it already: another group may be behind, and feeds are shared."""
         source = item.source
         if source in self._repeating:
-            if self._compared(source, item.position, self._fed[source]) <= 0:
+            order = self._compared(source, item.position, self._fed[source])
+            # SQLite notices a new schema without a step in its log: the same place, told otherwise.
+            is_told_anew = isinstance(item, SchemaChange) and item.position != self._fed[source]
+            if order < 0 or (order == 0 and not is_told_anew):
                 return True
             self._repeating.discard(source)
         return False
