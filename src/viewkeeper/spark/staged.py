@@ -55,8 +55,8 @@ from viewkeeper.spark.failures import translated
 from viewkeeper.spark.relation import SparkRelation
 
 # Up to so many rows, and pairs of rows in a join, plain Python is done before Spark has begun.
-IN_PROCESS_ROWS_MAX = 2_000
-IN_PROCESS_PAIRS_MAX = 20_000
+IN_PROCESS_ROWS_MAX = 5_000
+IN_PROCESS_PAIRS_MAX = 50_000
 IN_PLAN_ROWS_MAX = 2_000
 
 
