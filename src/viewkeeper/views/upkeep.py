@@ -144,13 +144,14 @@ class Upkeep:
     @cached_property
     def obstacles(self) -> tuple[str, ...]:
         """Why the view can't be maintained from changes; empty when it can."""
-        return tuple(
+        found = (
             f"{aggregate_sql(aggregate, str)} is over doubles: what was added to a sum of them can't be "
             "taken out again without a trace; CAST to a decimal"
             for upkeep in self.terms
             for stage in upkeep.stages
             for aggregate in stage.accumulation.sums_of_doubles
         )
+        return tuple(dict.fromkeys(found))
 
     # -- from whole relations ----------------------------------------------------------------------
 
