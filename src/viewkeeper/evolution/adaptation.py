@@ -69,7 +69,7 @@ def adapted(task: Task) -> Process[Adapted]:
     """The view's new extent at ``task.after``, by Map-VA where it applies."""
     try:
         queries = plan(task.old, task.new, task.mapping)
-        if any(not term.is_linear for term in task.new.terms) and _has_changes(task):
+        if not _is_linear(task.new) and _has_changes(task):
             raise NotApplicable("the view groups or removes duplicates, and rows have changed")
     except NotApplicable as obstacle:
         extent = yield from recomputed(task.new, task.after)
@@ -77,6 +77,10 @@ def adapted(task: Task) -> Process[Adapted]:
     if queries.substitute is None:
         return (yield from _kept(task, queries))
     return (yield from _map_va(task, queries))
+
+
+def _is_linear(definition: ViewDefinition) -> bool:
+    return not definition.steps and all(term.is_linear for term in definition.terms)
 
 
 def _has_changes(task: Task) -> bool:

@@ -27,7 +27,7 @@ from viewkeeper.evolution.mapping import (
 )
 from viewkeeper.evolution.preferences import Preferences
 from viewkeeper.evolution.quality import Extent
-from viewkeeper.views.definition import Grouping, Occurrence, Term, ViewDefinition
+from viewkeeper.views.definition import Grouping, Occurrence, RelationName, Term, ViewDefinition
 from viewkeeper.views.sql import expression_sql
 
 
@@ -77,24 +77,38 @@ def used_columns(term: Term, alias: str) -> tuple[str, ...]:
 def rewritten(
     view: EvolvingView, edits: Mapping[int, Edit]
 ) -> tuple[ViewDefinition, EvolutionMapping]:
-    """The view with the edits carried out, by index in `all_terms`; raises Refused."""
+    """The view with the edits carried out, by index in `all_terms`; raises Refused.
+
+    A step is nobody's to read: it may lose columns as it must, and what reads them loses them too.
+    """
     definition = view.definition
-    editors = [
-        _TermEditor(term, edits.get(index, Edit()), view.preferences)
-        for index, term in enumerate(definition.all_terms)
-    ]
-    own = len(editors) - len(definition.terms)
-    if any(editor.dropped for editor in editors[:own]):
-        raise Refused("a step of the view needs what is lost")
-    dropped = frozenset().union(*(editor.dropped for editor in editors[own:]))
-    terms = [
-        editor.finished(dropped if index >= own else frozenset())
-        for index, editor in enumerate(editors)
-    ]
+    numbered = iter(range(len(definition.all_terms)))
+    lost: dict[RelationName, frozenset[str]] = {}
+    terms: list[Term] = []
     mapping = EvolutionMapping()
-    for editor in editors:
-        mapping = mapping.merged(editor.mapping())
+    for name, group in (*((s.name, s.terms) for s in definition.steps), (None, definition.terms)):
+        editors = [
+            _TermEditor(
+                term,
+                _reading_less(edits.get(next(numbered), Edit()), term, lost),
+                view.preferences,
+                is_step=name is not None,
+            )
+            for term in group
+        ]
+        dropped = frozenset().union(*(editor.dropped for editor in editors))
+        terms += [editor.finished(dropped) for editor in editors]
+        for editor in editors:
+            mapping = mapping.merged(editor.mapping())
+        if name is not None:
+            lost[name] = dropped
     return _with_terms(definition, terms), mapping
+
+
+def _reading_less(edit: Edit, term: Term, lost: Mapping[RelationName, frozenset[str]]) -> Edit:
+    """The edit of a term that reads steps which have lost columns."""
+    gone = {o.qualified(c) for o in term.occurrences for c in lost.get(o.name, ())}
+    return replace(edit, lost=edit.lost | gone) if gone else edit
 
 
 def _with_terms(definition: ViewDefinition, terms: Sequence[Term]) -> ViewDefinition:
@@ -108,8 +122,9 @@ def _with_terms(definition: ViewDefinition, terms: Sequence[Term]) -> ViewDefini
 class _TermEditor:
     """Carries out one edit, and finds out what goes with it."""
 
-    def __init__(self, term: Term, edit: Edit, preferences: Preferences) -> None:
+    def __init__(self, term: Term, edit: Edit, preferences: Preferences, *, is_step: bool) -> None:
         self.term = term
+        self.is_step = is_step
         self.edit = edit
         self.preferences = preferences
         self.gone = frozenset(a for a, o in edit.occurrences.items() if o is None)
@@ -156,10 +171,11 @@ class _TermEditor:
     def _is_dropped(self, output: Output) -> bool:
         read = self._columns_behind(output)
         moved = read & set(self.edit.columns) and not self.edit.is_rename
-        kept_here = moved and output.name in self.preferences.irreplaceable.outputs
+        irreplaceable = self.preferences.irreplaceable.outputs
+        kept_here = moved and output.name in irreplaceable and not self.is_step
         if not (columns_of(output.expression) & self.lost_names or kept_here):
             return False
-        if output.name in self.preferences.dispensable.outputs:
+        if self.is_step or output.name in self.preferences.dispensable.outputs:
             return True
         what = "may not come from elsewhere" if kept_here else "is not dispensable"
         raise Refused(f"the column {output.name} {what}")

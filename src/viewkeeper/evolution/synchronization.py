@@ -15,7 +15,7 @@ from functools import reduce
 
 from viewkeeper.algebra.expressions import Cast, Column, Output, columns_of
 from viewkeeper.algebra.inference import common_type, type_of
-from viewkeeper.algebra.types import Field, Type
+from viewkeeper.algebra.types import Field, Schema, Type
 from viewkeeper.errors import UsageError
 from viewkeeper.evolution.changes import (
     AddAttribute,
@@ -36,7 +36,7 @@ from viewkeeper.evolution.quality import Quality
 from viewkeeper.evolution.replacing import Candidate, Loss, candidates, places_of, require_possible
 from viewkeeper.evolution.rewriting import Edit, EvolvingView, Refused, rewritten, term_expressions
 from viewkeeper.views.catalog import Catalog
-from viewkeeper.views.definition import Occurrence, Term, ViewDefinition
+from viewkeeper.views.definition import Occurrence, RelationName, Step, Term, ViewDefinition
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def _widened(view: EvolvingView, change: ChangeType, catalog: Catalog) -> Synchr
             o.expression == column or column.name not in columns_of(o.expression)
             for o in term.outputs
         )
-        if term.grouping is not None or not plain:
+        if term.grouping is not None or view.definition.steps or not plain:
             computed.add(alias)
     mapping = EvolutionMapping(touched=frozenset(computed))
     reason = f"{change}: every value fits the wider type"
@@ -233,9 +233,12 @@ def _quality(view: EvolvingView, definition: ViewDefinition, mapping: EvolutionM
 
 
 def refreshed(definition: ViewDefinition, catalog: Catalog) -> ViewDefinition:
-    """The view over its relations as the catalog has them: columns, types and keys."""
+    """The view over its relations as the catalog has them: columns, types and keys; steps too."""
+    of_steps: dict[RelationName, Schema] = {}
 
     def occurrence(old: Occurrence) -> Occurrence:
+        if old.name in of_steps:
+            return replace(old, schema=of_steps[old.name])
         known = relation_in(catalog, old.name)
         return old if known is None else replace(old, schema=known.schema, key=known.key)
 
@@ -244,8 +247,11 @@ def refreshed(definition: ViewDefinition, catalog: Catalog) -> ViewDefinition:
             tuple(replace(t, occurrences=tuple(map(occurrence, t.occurrences))) for t in old)
         )
 
-    steps = tuple(replace(step, terms=terms(step.terms)) for step in definition.steps)
-    return replace(definition, steps=steps, terms=terms(definition.terms))
+    steps: list[Step] = []
+    for step in definition.steps:
+        steps.append(replace(step, terms=terms(step.terms)))
+        of_steps[step.name] = steps[-1].schema
+    return replace(definition, steps=tuple(steps), terms=terms(definition.terms))
 
 
 def _alike(terms: tuple[Term, ...]) -> tuple[Term, ...]:

@@ -19,6 +19,7 @@ from unit.evolution.shop import (
     parts,
     sales,
 )
+from viewkeeper.algebra.expressions import columns_of
 from viewkeeper.algebra.types import INTEGER, STRING, Field, Schema, decimal_type
 from viewkeeper.evolution.changes import (
     AddAttribute,
@@ -33,6 +34,7 @@ from viewkeeper.evolution.changes import (
 )
 from viewkeeper.evolution.knowledge import Containment, Knowledge
 from viewkeeper.evolution.quality import Extent
+from viewkeeper.evolution.rewriting import term_expressions
 from viewkeeper.evolution.synchronization import (
     Offered,
     Renamed,
@@ -269,3 +271,38 @@ def test_a_union_loses_a_column_in_all_its_terms():
     assert [len(term.outputs) for term in found.definition.terms] == [1, 1]
     wider = after(ChangeType(PARTY, "party_id", INTEGER, decimal_type(20, 0)), view)
     assert {term.schema for term in wider.definition.terms} == {wider.definition.schema}
+
+
+# -- views with steps: an outer join is a sum of three of them ----------------------------------------
+
+OUTER = """
+SELECT o.o_id, o.qty, c.name, c.city
+FROM shop.orders o LEFT JOIN crm.customers c ON o.cust_id = c.cust_id
+"""
+
+
+def test_an_outer_join_follows_renames_and_replacements_through_its_steps():
+    found = after(RenameAttribute(CUSTOMERS, "name", "title"), sales(OUTER))
+    assert isinstance(found, Renamed)
+    assert found.definition.schema == sales(OUTER).definition.schema
+    found = after(DropRelation(CUSTOMERS), sales(OUTER))
+    assert found.definition.relations == (ORDERS, PARTY)
+
+
+def test_an_outer_join_gets_wider_types_through_its_steps():
+    found = after(ChangeType(ORDERS, "qty", INTEGER, decimal_type(20, 0)), sales(OUTER))
+    assert str(found.definition.schema.type_of("qty")) == "decimal(20,0)"
+    assert "o" in found.mapping.touched  # so it is recomputed
+
+
+def test_an_outer_join_does_without_a_column_of_its_optional_side():
+    gone = DropAttribute(CUSTOMERS, "city")
+    assert isinstance(after(gone, sales(OUTER), Knowledge()), Retired)
+    found = after(gone, sales(OUTER, dispensable=parts("city")), Knowledge())
+    assert found.definition.schema.names == ("o_id", "qty", "name")
+    assert all(
+        "city" not in column
+        for term in found.definition.all_terms
+        for expression in term_expressions(term)
+        for column in columns_of(expression)
+    )
