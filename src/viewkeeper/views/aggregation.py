@@ -26,8 +26,8 @@ from viewkeeper.views.calls import arguments_of, function_name
 from viewkeeper.views.columns import path_of, resolved
 from viewkeeper.views.definition import Grouping
 from viewkeeper.views.flattening import Joined
-from viewkeeper.views.from_clause import misplaced_aggregate, settled
 from viewkeeper.views.naming import canonically_named
+from viewkeeper.views.predicates import misplaced_aggregate, settled
 from viewkeeper.views.sqltext import SqlText
 from viewkeeper.views.steps import OUTER
 from viewkeeper.views.subqueries import value_of

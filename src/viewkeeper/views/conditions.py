@@ -11,8 +11,8 @@ from viewkeeper.algebra.expressions import Expression
 from viewkeeper.views.aside import put_aside
 from viewkeeper.views.calls import is_aggregate
 from viewkeeper.views.flattening import Joined
-from viewkeeper.views.from_clause import row_translator
 from viewkeeper.views.membership import Membership, Operands
+from viewkeeper.views.predicates import row_translator
 from viewkeeper.views.scalars import needs_a_value, valued
 from viewkeeper.views.subqueries import Surroundings, is_subquery, subqueries_in
 from viewkeeper.views.translation import operands_of

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from sqlglot import exp
 
-from viewkeeper.algebra.expressions import FALSE, TRUE, Expression, Output
-from viewkeeper.errors import UsageError
+from viewkeeper.algebra.expressions import FALSE
 from viewkeeper.views import set_operations
-from viewkeeper.views.aggregation import (
-    Aggregation,
-    Selected,
-    group_keys,
-    grouped,
-    having_condition,
-)
 from viewkeeper.views.aside import put_aside
 from viewkeeper.views.catalog import Catalog
-from viewkeeper.views.columns import path_of, starred
 from viewkeeper.views.conditions import (
     conjuncts_of,
     filtered,
@@ -28,14 +17,15 @@ from viewkeeper.views.conditions import (
     with_values,
 )
 from viewkeeper.views.correlation import closed, inside, is_correlated, reads_outer
-from viewkeeper.views.definition import Grouping, Term
+from viewkeeper.views.definition import Term
 from viewkeeper.views.flattening import Alternatives, Joined, require_bounded
-from viewkeeper.views.from_clause import Environment, FromReader, Named, predicates_of
-from viewkeeper.views.gathering import Mentioned, distinct_predicates, gathered
+from viewkeeper.views.from_clause import Environment, FromReader, Named
+from viewkeeper.views.gathering import Mentioned, gathered
 from viewkeeper.views.names import Name
+from viewkeeper.views.outputs import term_of
+from viewkeeper.views.predicates import predicates_of
 from viewkeeper.views.references import References
 from viewkeeper.views.refusals import require_only
-from viewkeeper.views.regrouping import joined_after_grouping
 from viewkeeper.views.scalars import compared_later
 from viewkeeper.views.sqltext import SqlText
 from viewkeeper.views.steps import Steps, Terms
@@ -208,7 +198,7 @@ class QueryReader:
         if outer is not None:
             found = tuple(inside(joined, outer) for joined in found)
         found = _possible(self._where(node, found, environment))
-        terms = tuple(self._term(node, joined, named) for joined in found)
+        terms = tuple(term_of(self._text, self._steps, node, joined, named) for joined in found)
         if outer is not None:
             terms = tuple(term if is_correlated(term) else closed(term) for term in terms)
         return set_operations.alike(terms)
@@ -265,98 +255,6 @@ class QueryReader:
     def _reads_outer(self, joined: Joined, conjunct: exp.Expr) -> bool:
         predicates = predicates_of(self._text, joined, conjunct, "WHERE")
         return any(reads_outer(predicate) for predicate in predicates)
-
-    def _term(self, node: exp.Select, joined: Joined, named: bool) -> Term:
-        aggregation = Aggregation(self._text, joined)
-        selected = self._selected(node, joined, aggregation)
-        selected = self._named(selected, named)
-        outputs = tuple(Output(s.name, s.expression) for s in selected)
-        grouping, outputs = self._grouping(node, aggregation, selected) or (None, outputs)
-        distinct = node.args.get("distinct")
-        if distinct is not None:
-            require_only(self._text, distinct, (), "DISTINCT")
-        term = Term(
-            joined.occurrences,
-            distinct_predicates(joined),
-            outputs,
-            grouping,
-            distinct is not None,
-        )
-        if grouping is None or not joined.afterwards:
-            return term
-        return joined_after_grouping(self._steps, term, grouping, joined.afterwards)
-
-    def _selected(
-        self, node: exp.Select, joined: Joined, aggregation: Aggregation
-    ) -> tuple[Selected, ...]:
-        selected: list[Selected] = []
-        for item in node.expressions:
-            if isinstance(item, exp.Star) or (
-                isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
-            ):
-                columns = starred(self._text, joined.scope, item)
-                selected += [Selected(c.name, c.expression, item) for c in columns]
-            else:
-                selected.append(self._output(item, joined, aggregation))
-        return tuple(selected)
-
-    def _output(self, item: exp.Expr, joined: Joined, aggregation: Aggregation) -> Selected:
-        value = item.this if isinstance(item, exp.Alias) else item
-        expression = aggregation.translator().translated(value)
-        if isinstance(item, exp.Alias):
-            return Selected(item.alias, expression, item)
-        plain = value.unnest() if isinstance(value, exp.Paren) else value
-        if isinstance(plain, exp.Column):
-            return Selected(joined.scope.found(*path_of(plain))[0].name, expression, item)
-        return Selected("", expression, item)
-
-    def _named(self, selected: tuple[Selected, ...], named: bool) -> tuple[Selected, ...]:
-        """The outputs under different names; where the query need not name them, under made-up ones."""
-        seen: set[str] = set()
-        result: list[Selected] = []
-        for index, output in enumerate(selected):
-            name = output.name
-            if not name or name.casefold() in seen:
-                if named:
-                    raise self._badly_named(output)
-                name = f"#{index}"
-            seen.add(name.casefold())
-            result.append(replace(output, name=name))
-        return tuple(result)
-
-    def _badly_named(self, output: Selected) -> UsageError:
-        if not output.name:
-            return self._text.error(
-                "unnamed-output", "this output has no name", output.node, hint="name it: … AS name"
-            )
-        return self._text.error(
-            "duplicate-output",
-            f"two outputs are named {output.name}",
-            output.node,
-            hint="list the columns and rename one: … AS other_name",
-        )
-
-    def _grouping(
-        self, node: exp.Select, aggregation: Aggregation, selected: tuple[Selected, ...]
-    ) -> tuple[Grouping, tuple[Output, ...]] | None:
-        group, having = node.args.get("group"), node.args.get("having")
-        keys = group_keys(aggregation, group, selected)
-        condition: Expression = TRUE
-        if having is not None:
-            condition = having_condition(aggregation, having.this, keys, selected)
-        if group is None and not aggregation.aggregates:
-            if having is None:
-                return None
-            raise self._having_without_groups(having)
-        return grouped(aggregation, keys, condition, selected)
-
-    def _having_without_groups(self, having: exp.Expr) -> UsageError:
-        return self._text.error(
-            "having-without-group",
-            "HAVING without GROUP BY or an aggregate",
-            self._text.keyword(having, "HAVING"),
-            hint="write WHERE",
-        )
 
 
 def _possible(found: Alternatives) -> Alternatives:

@@ -49,10 +49,10 @@ from viewkeeper.algebra.types import (
 )
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import Grouping, Occurrence, RelationName, Term, ViewDefinition
-from viewkeeper.views.from_clause import settled
 from viewkeeper.views.headers import PROTOCOLS, REFRESH, SETTINGS
 from viewkeeper.views.level import DECLARABLE
 from viewkeeper.views.naming import canonically_named
+from viewkeeper.views.predicates import settled
 
 DECIMAL = decimal_type(5, 2)
 TYPES = (INTEGER, DOUBLE, DECIMAL, STRING, BOOLEAN, BINARY, DATE, TIMESTAMP, LOCAL_TIMESTAMP)
