@@ -66,7 +66,7 @@ class QueryReader:
         environment = self._with(node, environment)
         match node:
             case exp.Subquery():
-                require_only(self._text, node, ("this", "with_"), "a query in parentheses")
+                require_only(self._text, node, ("this", "with_", "order"), "a query in parentheses")
                 return self.read(node.this, environment, named, outer)
             case exp.SetOperation():
                 return self._set_operations(node, environment, named, outer)

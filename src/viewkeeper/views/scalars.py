@@ -38,6 +38,7 @@ from viewkeeper.views.correlation import (
 )
 from viewkeeper.views.definition import Grouping, Occurrence, Term
 from viewkeeper.views.flattening import Joined
+from viewkeeper.views.names import free_name
 from viewkeeper.views.naming import canonically_named
 from viewkeeper.views.outer_joins import label
 from viewkeeper.views.partners import ZERO, Lookup, Pairs, Question
@@ -188,9 +189,7 @@ class _Correlated:
         rows = Term(joined.occurrences, joined.predicates, outputs, distinct=True)
         name = f"{label(joined.scope)}_keys"
         own = {o.alias.casefold() for o in own_occurrences(self.term)}
-        occurrence = occurrence_of(
-            self.here.steps.add(name, (rows,)), name if name.casefold() not in own else f"{name}_"
-        )
+        occurrence = occurrence_of(self.here.steps.add(name, (rows,)), free_name(name, own))
         term = over(self.term, occurrence)
         keys = tuple(Output(o.name, Column(occurrence.qualified(o.name))) for o in outputs)
         groups = self._groups(joined, term, term.grouping or self.grouping, keys)

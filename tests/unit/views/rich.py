@@ -71,6 +71,11 @@ SELECT z.x + 1 AS next FROM (SELECT x FROM a.r EXCEPT SELECT x FROM b.t) z JOIN 
 SELECT x, sum(y) + count(*) AS v, 2 * max(y) - min(y) AS spread FROM a.r GROUP BY x
 SELECT x, count(DISTINCT y) AS n, count(DISTINCT s) AS m, sum(DISTINCT y) AS q FROM a.r GROUP BY x HAVING count(DISTINCT y) > 0
 SELECT x FROM (SELECT DISTINCT x, s FROM a.r) z
+(SELECT x FROM a.r) UNION (SELECT x FROM a.u ORDER BY x) ORDER BY x
+SELECT r_keys.k, (SELECT count(*) FROM a.u r_keys WHERE r_keys.x > r.x) AS n FROM a.r JOIN b.t r_keys ON r.x = r_keys.x
+SELECT rows.x, count(*) AS n FROM (SELECT x FROM a.r UNION ALL SELECT x FROM a.u) rows JOIN c.w groups ON groups.x = rows.x GROUP BY rows.x HAVING count(*) > (SELECT min(k) FROM b.t groups)
+SELECT r.X, R.s FROM a.r AS R WHERE NOT EXISTS (SELECT 1 FROM b.t r WHERE r.k = R.y AND r.x = 1)
+SELECT t.x FROM a.r t WHERE EXISTS (SELECT 1 FROM a.r WHERE r.x = t.y AND s = t.s)
 SELECT DISTINCT n FROM (SELECT x, count(*) AS n FROM a.r GROUP BY x) z ORDER BY n
 """
 
