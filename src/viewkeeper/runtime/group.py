@@ -143,7 +143,8 @@ class Surroundings:
 
 
 class _Stopped(Exception):
-    """The group is to end, and a cut that is not needed any more was being waited for."""
+    """A cut was being waited for that is no longer needed: the group is to end, or a schema change
+    has come, and nothing behind it is taken in before the views have."""
 
 
 @dataclass(frozen=True)
@@ -365,7 +366,8 @@ class Group:
         if self._due and not self.jobs:
             self._evolve()
         elif self.new and not self.jobs:
-            self._load()
+            with contextlib.suppress(_Stopped):
+                self._load()
         elif self._may_begin:
             self._take_in(None)
             with contextlib.suppress(_Stopped):
@@ -526,7 +528,7 @@ class Group:
         self._needs_all = True
         try:
             while behind := [name for name in behind if not self._has_passed(name, cuts[name])]:
-                if self._ending:
+                if self._ending or self._due:
                     raise _Stopped
                 self._take_in(0.05)
                 if stood != self._fed:
@@ -718,9 +720,18 @@ class Group:
     def recomputed(self, view: str) -> Iterator[Any]:
         """A view computed from its sources alone, at the state that the warehouse stands at."""
         definition = self.views[view].definition
-        with self._reading() as reading:
-            contents = narrowed(definition, reading.relations([definition]))
-            yield WholeView(pruned(definition)).evaluated(contents)
+        try:
+            with self._reading() as reading:
+                contents = narrowed(definition, reading.relations([definition]))
+                yield WholeView(pruned(definition)).evaluated(contents)
+        except _Stopped:
+            raise SourceError(
+                "schema-changing",
+                f"a source of {view} is changing its schema right now",
+                source=self._due[0].source,
+                retryable=True,
+                hint="try again when the view has taken the change",
+            ) from None
 
     def _filled(self, views: Iterable[str], reading: Reading) -> list[FilledView]:
         """Views from whole relations, each of which is read once."""
