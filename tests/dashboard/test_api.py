@@ -103,15 +103,25 @@ def test_rows_are_counted_once_and_then_kept_up(project, monkeypatch):
     assert chronicle.refresh()
     assert chronicle.rows("people") == replayed(2).total()
 
-    def unread(view, latest):
+    def unread(storage, entry, view):
         raise AssertionError("the view was read again")
 
-    monkeypatch.setattr(chronicle, "_counted", unread)
+    monkeypatch.setattr("viewkeeper.dashboard.chronicle.counted_rows", unread)
     for upto in range(3, len(HISTORY) + 1):
         project.commit(HISTORY[upto - 1])
         assert chronicle.refresh()
         assert chronicle.rows("people") == replayed(upto).total()
     assert not chronicle.refresh()
+
+
+def test_after_a_long_absence_rows_are_counted_anew(project, monkeypatch):
+    monkeypatch.setattr("viewkeeper.dashboard.chronicle.ENTRIES_KEPT", 2)
+    chronicle = Chronicle(project.warehouse.storage)
+    chronicle.refresh()
+    assert chronicle.rows("people") == 0
+    project.commit(*HISTORY)
+    chronicle.refresh()
+    assert chronicle.rows("people") == replayed(len(HISTORY)).total()
 
 
 def test_one_moment_comes_from_one_entry(project, server):

@@ -16,7 +16,6 @@ from viewkeeper.cli.run import Project
 from viewkeeper.errors import SourceError, UsageError
 
 POLL_SECONDS = 0.2
-ROWS_COUNTED_MAX = 500_000
 
 
 def register(app: typer.Typer) -> None:
@@ -48,6 +47,7 @@ def status(
 
 
 def _status(keeper: Any) -> dict[str, Any]:
+    from viewkeeper.dashboard.chronicle import counted_rows
     from viewkeeper.runtime.run_state import read_run_state
 
     run = read_run_state(keeper.config.folder)
@@ -73,7 +73,7 @@ def _status(keeper: Any) -> dict[str, Any]:
                 "state": run["state"],
                 "level": run["views"].get(name, {}).get("level"),
                 "protocol": run["views"].get(name, {}).get("protocol"),
-                "rows": _rows(warehouse, name, view),
+                "rows": counted_rows(warehouse.storage, latest, name),
                 "epoch": latest.epoch if latest else 0,
                 "definition_version": view.definition_version,
                 "lag_seconds": age,
@@ -82,14 +82,6 @@ def _status(keeper: Any) -> dict[str, Any]:
         },
         "last_batch": run.get("batch"),
     }
-
-
-def _rows(warehouse: Any, name: str, view: Any) -> int | None:
-    """How many rows the view has; None where counting them would take long."""
-    if view.base_rows + view.log_rows > ROWS_COUNTED_MAX:
-        return None
-    counted = warehouse.read_arrow(name, with_count=True)
-    return int(sum(counted.column("_count").to_pylist()))
 
 
 def _source_status(keeper: Any, name: str, position: Any) -> dict[str, Any]:

@@ -50,8 +50,10 @@ class Chronicle:
             return False
         if known is not None and newest.entry < known.entry:
             self._forget()  # the warehouse was made anew
-        after = self.latest.entry if self.latest is not None else -1
-        fresh = ledger.entries(after)
+        oldest = newest.entry - ENTRIES_KEPT
+        fresh = ledger.entries(oldest if self.latest is None else max(self.latest.entry, oldest))
+        if self.latest is not None and fresh[0].entry > self.latest.entry + 1:
+            self._forget()  # away for so long that some entries were never read
         self.entries.extend(fresh)
         self._count(fresh)
         return bool(fresh)
@@ -69,18 +71,10 @@ class Chronicle:
             return None
         count = self._counts.get(view)
         if count is None or count.incarnation != latest.views[view].incarnation:
-            rows = self._counted(view, latest)
+            rows = counted_rows(self.storage, latest, view)
             count = _Count(latest.views[view].incarnation, latest.entry, rows)
             self._counts[view] = count
         return count.rows
-
-    def _counted(self, view: str, latest: Entry) -> int | None:
-        state = latest.views[view]
-        if state.base_rows + state.log_rows > ROWS_COUNTED_MAX:
-            return None
-        # At this very entry: a newer one would tell of another moment.
-        table = Snapshot(self.storage, latest.last_txn, (latest,)).read_arrow(view, with_count=True)
-        return int(pc.sum(table["_count"]).as_py() or 0)
 
     def _count(self, fresh: Sequence[Entry]) -> None:
         """What epochs brought and took is in their tallies: nothing need be read again."""
@@ -95,3 +89,13 @@ class Chronicle:
                     continue
                 count.rows += tally.inserted - tally.deleted
                 count.entry = entry.entry
+
+
+def counted_rows(storage: Storage, entry: Entry, view: str) -> int | None:
+    """How many rows a view has at one entry of the ledger; None where counting would take long."""
+    state = entry.views[view]
+    if state.base_rows + state.log_rows > ROWS_COUNTED_MAX:
+        return None
+    # At this very entry: a newer one would tell of another moment.
+    table = Snapshot(storage, entry.last_txn, (entry,)).read_arrow(view, with_count=True)
+    return int(pc.sum(table["_count"]).as_py() or 0)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import socket
 import threading
+from collections.abc import Iterator
 
 import uvicorn
 
@@ -72,6 +75,19 @@ class _Server(uvicorn.Server):
         super().__init__(settings)
         self._live = live
 
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Ctrl-C and SIGTERM end it in order, and that is no error to be told on."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        kept = {n: signal.signal(n, self.handle_exit) for n in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in kept.items():
+                signal.signal(number, handler)
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._live.close()
         await super().shutdown(sockets)
@@ -82,10 +98,13 @@ def _listening(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        listener = socket.socket(family, kind, protocol)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(64)
+        with contextlib.ExitStack() as stack:
+            listener = stack.enter_context(socket.socket(family, kind, protocol))
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(64)
+            stack.pop_all()  # it stays open only if all went well
+            return listener
     except OSError as error:
         raise UsageError(
             "port-taken",
@@ -93,4 +112,3 @@ def _listening(host: str, port: int) -> socket.socket:
             detail=error.strerror or str(error),
             hint="choose another one with --port, or --port 0 for any",
         ) from None
-    return listener
