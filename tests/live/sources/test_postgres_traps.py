@@ -11,8 +11,9 @@ from live.sources.probing import FeedLog, effect_of, read_all
 from live.sources.wrong_postgres import open_wrong
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.backoff import Backoff
+from viewkeeper.sources.interface import SourceTransaction
 from viewkeeper.sources.opening import open_source
-from viewkeeper.sources.postgres import settling
+from viewkeeper.sources.postgres import replication, settling
 from viewkeeper.sources.postgres.links import Links
 from viewkeeper.sources.urls import parse_source_url
 
@@ -237,6 +238,18 @@ def test_prepared_transactions_are_reflected_from_their_second_phase_on(source, 
         assert not between.reflects(transaction)
         assert after.reflects(transaction)
         assert answer == reference(initial, log, after)
+
+
+def test_a_feed_that_nobody_polled_for_a_while_is_not_taken_for_dead(source, writer, monkeypatch):
+    start = source.start_position()
+    with source.feed(RELATIONS, start) as feed:
+        wait_until(lambda: not feed.poll(0.2))  # all its questions are answered
+        monkeypatch.setattr(replication, "SILENCE_SECONDS_MAX", 0.1)
+        time.sleep(0.3)  # the reader is busy elsewhere
+        feed.poll(0.05)
+        monkeypatch.undo()
+        writer.run("INSERT INTO things VALUES (2, 'later')")
+        wait_until(lambda: any(isinstance(i, SourceTransaction) for i in feed.poll(0.1)))
 
 
 # -- restarts and gaps --------------------------------------------------------------------------------

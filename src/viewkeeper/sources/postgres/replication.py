@@ -43,7 +43,9 @@ class ReplicationStream:
         self._source = source
         self.sent_lsn = 0
         self._confirmed_lsn = 0
-        self._heard_at = self._asked_at = self._reported_at = time.monotonic()
+        self._asked_at = self._reported_at = time.monotonic()
+        # Since when a question is open: who was not polled for a while has not been silent.
+        self._unanswered_since: float | None = None
         self._ask_after = ASK_FIRST_SECONDS
         # Identifiers of slot and publication are ours: lower-case letters, digits, underscores.
         command = (
@@ -99,7 +101,7 @@ class ReplicationStream:
             self._pq.consume_input()
         except psycopg.Error as error:
             raise self._lost(str(error)) from None
-        self._heard_at = time.monotonic()
+        self._unanswered_since = None
         return True
 
     def _on_keepalive(self, message: bytes) -> None:
@@ -114,10 +116,12 @@ class ReplicationStream:
     def wait(self, seconds: float) -> None:
         """Until something arrives, at most so long; raises SourceError when the link is silent."""
         now = time.monotonic()
-        if now - self._heard_at > SILENCE_SECONDS_MAX:
+        since = self._unanswered_since
+        if since is not None and now - since > SILENCE_SECONDS_MAX:
             raise self._lost(f"no sign of life for {SILENCE_SECONDS_MAX:.0f} seconds")
         if now - self._asked_at >= self._ask_after:
             self._asked_at = now
+            self._unanswered_since = now if since is None else since
             self._ask_after = min(self._ask_after * 2, ASK_MOST_SECONDS)
             self._report(ask=True)
         elif now - self._reported_at >= REPORT_EVERY_SECONDS:
