@@ -32,10 +32,9 @@ def filtered(here: Surroundings, joined: Joined, conjuncts: list[exp.Expr]) -> J
     aside, (rows,) = put_aside((joined,))
     for conjunct in conjuncts:
         node, is_wanted = _stripped(conjunct)
-        if is_subquery(node) and isinstance(node, exp.Exists | exp.In):
-            rows = with_values(
-                here, rows, subqueries_in(node.this) if isinstance(node, exp.In) else []
-            )
+        if is_kept_by(conjunct):
+            operand = node.this if isinstance(node, exp.In) else exp.Null()
+            rows = with_values(here, rows, subqueries_in(operand))
             membership = Membership.of(here, rows, node, _operands(here, node))
             rows = membership.kept(rows, is_wanted=is_wanted)
         else:

@@ -43,7 +43,7 @@ class SqlText:
         try:
             yield
         except UsageError as error:
-            if re.match(r"view \w+, line \d+", error.message):
+            if re.match(r"view .+?, line \d+, column \d+: ", error.message):
                 raise  # also from the text of another view that this one reads
             place = at() if callable(at) else at
             raise self.error(
