@@ -91,13 +91,9 @@ class Medwrap(Protocol):
         while carried:
             sender, action = carried.popleft()
             match action:
-                case ReportChange(change, upto):
-                    told = self.mediator.step(ChangeReported(change, upto))
-                    # A wrapper's answers reflect all that it has reported.
-                    self.mediator.step(SourceSettled(sender, change.number))
-                    carried += [("", a) for a in told]
-                case AnswerQuery(answer):
-                    carried += [("", a) for a in self.mediator.step(answer)]
+                case ReportChange() | AnswerQuery():
+                    for wrapper, message in self.due(sender, action):
+                        carried += [("", a) for a in self._told(wrapper, message)]
                 case AskSource(_, asked) if not sender:
                     answers = self.wrappers[asked].step(QueryArrived(action))
                     carried += [(asked, a) for a in answers]
@@ -109,6 +105,22 @@ class Medwrap(Protocol):
                     yield InstallChange(change, cut, tuple(self._included(cut)))
                 case _:
                     invariant(False, f"nobody carries {action}")
+
+    def due(
+        self, sender: str, message: ReportChange | AnswerQuery
+    ) -> Iterator[tuple[str, ReportChange | AnswerQuery]]:
+        """What reaches the mediator now that a wrapper has sent a message: that message."""
+        yield sender, message
+
+    def _told(self, sender: str, message: ReportChange | AnswerQuery) -> tuple[Action, ...]:
+        match message:
+            case ReportChange(change, upto):
+                told = self.mediator.step(ChangeReported(change, upto))
+                # A wrapper's answers reflect all that it has reported.
+                self.mediator.step(SourceSettled(sender, change.number))
+                return told
+            case AnswerQuery(answer):
+                return self.mediator.step(answer)
 
     def _included(self, cut: Cut) -> Iterator[Transaction]:
         """The transactions that the view includes from now on."""

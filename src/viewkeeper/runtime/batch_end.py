@@ -111,7 +111,9 @@ class BatchEnd:
     def _keys(self, partial: Any, by_column: Mapping[str, str]) -> StagedRelation:
         outputs = tuple(Output(theirs, Column(mine)) for theirs, mine in by_column.items())
         present = conjunction(tuple(Not(IsNull(Column(name))) for name in by_column))
-        return self.questions.staging.taken(partial.select(outputs).where(present).support())
+        # An old and a new row of opposite signs may have the same key, and must lead to it.
+        keys = partial.support().select(outputs).where(present).support()
+        return self.questions.staging.taken(keys)
 
     def _joined_there(self, part: Part, together: SourceJoin) -> Any:
         """The occurrences joined by their source, and then with what is given, here."""

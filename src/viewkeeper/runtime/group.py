@@ -54,10 +54,11 @@ from viewkeeper.runtime.evolving import Evolution, Foreseen, as_after, foreseen
 from viewkeeper.runtime.feeds import Delivery
 from viewkeeper.runtime.integrator import Arrival, Integrator, last_positions, states_of
 from viewkeeper.runtime.jobs import Job, StageFolder, Stopwatch, make_job
-from viewkeeper.runtime.live_managers import IncrementalManager, LiveManager, pruned_upkeep
+from viewkeeper.runtime.live_managers import LiveManager, pruned_upkeep
+from viewkeeper.runtime.manager_making import Workshop, filled
 from viewkeeper.runtime.managing import ChangeComputed, ManagerFailed, ManagerThread
+from viewkeeper.runtime.message_counts import MessageCounts
 from viewkeeper.runtime.pacing import Pace
-from viewkeeper.runtime.stores import Stores
 from viewkeeper.runtime.units import Unit
 from viewkeeper.runtime.view import View
 from viewkeeper.sources.interface import Cut, Position, SchemaChange, Source, SourceTransaction
@@ -66,6 +67,7 @@ from viewkeeper.spark.staged import Staging
 from viewkeeper.views.assembly import WholeView
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import RelationName, ViewDefinition
+from viewkeeper.views.level import Level
 from viewkeeper.views.pruning import pruned
 from viewkeeper.views.upkeep import InitialContents
 from viewkeeper.warehouse.entries import Entry
@@ -231,11 +233,16 @@ class Group:
         self._tell([arrival for arrival in again if arrival is not None])
 
     def _manager(self, view: str, staging: Staging) -> LiveManager:
-        definition = self.views[view].definition
-        stores = pruned_upkeep(definition).stores
-        contents = {} if view in self.new else self.around.epochs.stored(view, stores)
-        held = Stores(stores if contents else (), contents)
-        return IncrementalManager(definition, staging, self.sources, self._changes, held)
+        around = self.around
+        workshop = Workshop(
+            staging, self.sources, self._changes, around.sources, around.spark, around.epochs
+        )
+        return workshop.manager(self.views[view])
+
+    @property
+    def message_counts(self) -> dict[str, MessageCounts]:
+        """What each view's manager has sent and got since it began."""
+        return {name: thread.manager.counts for name, thread in self._managers.items()}
 
     # -- its thread -------------------------------------------------------------------------------
 
@@ -648,7 +655,8 @@ class Group:
         batch = [arrival for job in jobs for arrival in job.batch]
         reached = self._reached_with(jobs)
         numbers = [arrival.number for arrival in batch]
-        states = states_of(batch)
+        # Unless every manager shows every transaction, what lies between is no state of all views.
+        states = states_of(batch) if self.merge.level is Level.COMPLETE else [0] * len(batch)
         entry = self.around.epochs.apply(numbers, states, tables, self._cuts_of(reached))
         for job in jobs:
             job.clock.lap("commit")
@@ -704,13 +712,13 @@ class Group:
         with self._reading() as reading:
             adapted = [n for n in self.new if n in self._outdated]
             others = [n for n in self.new if n not in self._outdated]
-            filled = [self._adapted(name, reading) for name in adapted]
-            filled += self._filled(others, reading)
+            new = [self._adapted(name, reading) for name in adapted]
+            new += self._filled(others, reading)
             rows = reading.rows_read
-            filled = [each.with_cost(time.monotonic() - started, rows) for each in filled]
-            self.around.epochs.fill(filled, self._cuts_of(self.reached, self.new))
+            new = [each.with_cost(time.monotonic() - started, rows) for each in new]
+            self.around.epochs.fill(new, self._cuts_of(self.reached, self.new))
         for name in adapted:
-            self.views[name] = next(each.view for each in filled if each.view.name == name)
+            self.views[name] = next(each.view for each in new if each.view.name == name)
             self.around.tell({"event": "evolved", "view": name, **self.views[name].evolved})
         self.new, self._outdated = (), {}
         self._dismiss()
@@ -738,11 +746,7 @@ class Group:
         definitions = {name: self.views[name].definition for name in views}
         relations = reading.relations(definitions.values())
         return [
-            FilledView(
-                self.views[name],
-                pruned_upkeep(definition).stores,
-                pruned_upkeep(definition).initial(narrowed(definition, relations)),
-            )
+            filled(self.views[name], narrowed(definition, relations))
             for name, definition in definitions.items()
         ]
 
@@ -755,8 +759,8 @@ class Group:
             found = adapted_extent(old, new, mapping, extent, reading)
             if found is not None:
                 return FilledView(self.views[view], (), InitialContents(found, {}))
-        (filled,) = self._filled([view], reading)
-        return filled
+        (anew,) = self._filled([view], reading)
+        return anew
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[Reading]:

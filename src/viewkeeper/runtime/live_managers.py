@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from viewkeeper.errors import invariant
 from viewkeeper.protocols.batched_sweep import Numbered
 from viewkeeper.protocols.incremental import IncrementalView
 from viewkeeper.protocols.messages import (
+    AnswerArrived,
     AskSource,
     AskStores,
     BatchClosed,
@@ -25,6 +27,7 @@ from viewkeeper.protocols.messages import (
 from viewkeeper.runtime.change_tables import ChangeTables, with_number
 from viewkeeper.runtime.integrator import Arrival
 from viewkeeper.runtime.jobs import Job
+from viewkeeper.runtime.message_counts import MessageCounts
 from viewkeeper.runtime.stores import Stores
 from viewkeeper.spark.arrow import arrow_schema
 from viewkeeper.spark.staged import Staging
@@ -42,6 +45,7 @@ class LiveManager(ABC):
     """Keeps one view, job by job. Used by one thread at a time."""
 
     level: Level
+    counts: MessageCounts
 
     @abstractmethod
     def arrived(self, arrivals: Iterable[Arrival]) -> None:
@@ -72,11 +76,17 @@ class IncrementalManager(LiveManager):
         staging: Staging,
         sources: tuple[str, ...],
         changes: ChangeTables,
-        stores: Stores,
+        stores: Callable[[], Stores],
     ) -> None:
+        """``stores`` are read when the first job comes: until then they may still be changing."""
         self.view = definition.name
+        self.counts = MessageCounts()
         self._protocol = _LiveView(definition, staging, sources, changes)
-        self._stores = stores
+        self._read_stores = stores
+
+    @cached_property
+    def _stores(self) -> Stores:
+        return self._read_stores()
 
     def arrived(self, arrivals: Iterable[Arrival]) -> None:
         for arrival in arrivals:
@@ -88,6 +98,7 @@ class IncrementalManager(LiveManager):
 
     def maintain(self, job: Job) -> Tables:
         protocol, staging = self._protocol, job.questions.staging
+        self.counts.transactions += len(job.batch)
         installed: InstallBatch | None = None
         with job.asking() as questions:
             protocol.staging = staging
@@ -96,6 +107,7 @@ class IncrementalManager(LiveManager):
                 match todo.popleft():
                     case AskSource() as question:
                         answer = questions.answer(question, protocol.terms)
+                        self._count(question, answer)
                         todo.extend(protocol.step(answer))
                     case AskStores(question, parts):
                         found = tuple(staging.of_bag(self._stores.rows(part)) for part in parts)
@@ -112,6 +124,12 @@ class IncrementalManager(LiveManager):
         for name, change in installed.stores.items():
             tables[store_name(self.view, name)] = _positional(_table(change))
         return tables
+
+    def _count(self, question: AskSource, answer: AnswerArrived) -> None:
+        self.counts.questions += 1
+        self.counts.answers += 1
+        self.counts.reads += len(question.parts)
+        self.counts.rows += sum(rows.lines for rows in answer.answers)
 
 
 class _LiveView(IncrementalView):

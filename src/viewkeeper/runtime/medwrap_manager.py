@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from viewkeeper.protocols.medwrap import Medwrap
 from viewkeeper.protocols.messages import AskSource
-from viewkeeper.protocols.mre import MreWrapper
+from viewkeeper.protocols.ordered_medwrap import OrderedMedwrap, OrderedMre
 from viewkeeper.runtime.buffering import Materials, Piece
 from viewkeeper.runtime.protocol_manager import ProtocolManager
 from viewkeeper.spark.staged import StagedRelation
-from viewkeeper.views.definition import RelationName, ViewDefinition
+from viewkeeper.views.definition import RelationName
 
 
 class MedwrapManager(ProtocolManager[Medwrap]):
     """LMQ, GMQ and compensating queries of a job are all at one cut."""
 
     def __init__(self, materials: Materials) -> None:
-        super().__init__(materials, Medwrap)
+        super().__init__(materials, OrderedMedwrap)
 
     def asked(self, protocol: Medwrap, question: AskSource) -> None:
         self.counts.purposes[protocol.purpose(question.question).value] += 1
@@ -32,7 +31,7 @@ class MreManager(MedwrapManager):
 
     def made(self, piece: Piece) -> Medwrap:
         contents = {name: self._before(piece, name) for name in self.schemas}
-        return _Mre(self.definition, self.extent(piece.staging), contents)
+        return OrderedMre(self.definition, self.extent(piece.staging), contents)
 
     def _before(self, piece: Piece, name: RelationName) -> StagedRelation:
         """A relation without what the piece changes in it."""
@@ -42,18 +41,3 @@ class MreManager(MedwrapManager):
             if change is not None:
                 rows = rows - change
         return piece.staging.taken(rows.consolidated())
-
-
-class _Mre(Medwrap):
-    """MEDWRAP with wrappers that store."""
-
-    name = "mre"
-
-    def __init__(
-        self, definition: ViewDefinition, extent: Any, contents: Mapping[RelationName, Any]
-    ) -> None:
-        super().__init__(definition, extent)
-        self.wrappers = {
-            source: MreWrapper(wrapper.mediation, source, contents)
-            for source, wrapper in self.wrappers.items()
-        }

@@ -18,6 +18,7 @@ from typing import Any
 
 from viewkeeper.merging.global_transactions import GlobalTransactions, Warn
 from viewkeeper.merging.groups import partition
+from viewkeeper.protocols.choice import choice_for
 from viewkeeper.runtime.bulk_reading import OnRows
 from viewkeeper.runtime.epochs import Epochs, earliest
 from viewkeeper.runtime.evolution_log import EvolutionLog
@@ -26,7 +27,7 @@ from viewkeeper.runtime.feeds import Delivery, Failure, Feeds
 from viewkeeper.runtime.group import Cycle, Group, Limits, Surroundings
 from viewkeeper.runtime.pacing import Pace, SourceLimits
 from viewkeeper.runtime.units import Unit, Units
-from viewkeeper.runtime.view import View, require_live
+from viewkeeper.runtime.view import View
 from viewkeeper.sources.interface import FeedItem, Position, Source, SourceTransaction
 from viewkeeper.spark.session import Spark
 from viewkeeper.views.definition import RelationName
@@ -61,7 +62,7 @@ class Pipeline:
         what; ``tell`` is called from any thread.
         """
         for view in views.values():
-            require_live(view.definition)
+            choice_for(view.definition)  # refuses what nobody can keep
         self.views = dict(views)
         self.sources = {name: sources[name] for name in sorted(sources)}
         self.writer = writer

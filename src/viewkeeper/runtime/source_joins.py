@@ -19,6 +19,8 @@ from viewkeeper.views.definition import Occurrence, Term
 KEYS_PER_QUERY_MAX = 1_000
 
 _QUOTES = {"mariadb": "`"}
+# The schema of a relation that is named without one, where the link does not look there by itself.
+_SCHEMAS = {"postgres": "public"}
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,10 @@ class SourceJoin:
         return f"{_quoted(kind, alias)}.{_quoted(kind, full[len(alias) + 1 :])}"
 
     def _table(self, kind: str, occurrence: Occurrence) -> str:
-        name = ".".join(_quoted(kind, part) for part in occurrence.name.relation.split("."))
+        parts = occurrence.name.relation.split(".")
+        if len(parts) == 1 and kind in _SCHEMAS:
+            parts.insert(0, _SCHEMAS[kind])
+        name = ".".join(_quoted(kind, part) for part in parts)
         return f"{name} AS {_quoted(kind, occurrence.alias)}"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from viewkeeper.errors import UsageError
 from viewkeeper.evolution.preferences import Preferences
 from viewkeeper.views.definition import LOCAL, ViewDefinition
 from viewkeeper.warehouse.columns import schema_to_json
@@ -49,18 +48,3 @@ class View:
     @property
     def name(self) -> str:
         return self.definition.name
-
-
-# Live, SWEEP always works in batches; the simulated forms differ in their messages only.
-LIVE_PROTOCOLS = (None, "sweep")
-
-
-def require_live(definition: ViewDefinition) -> None:
-    """Raise UsageError for a protocol that only the simulator plays yet."""
-    if definition.protocol not in LIVE_PROTOCOLS:
-        raise UsageError(
-            "protocol-not-live",
-            f"{definition.name} asks for {definition.protocol}, which does not run live yet",
-            detail="live views are kept by sweep, in batches; it reaches complete consistency",
-            hint="write `-- protocol: sweep`, or leave the line out",
-        )

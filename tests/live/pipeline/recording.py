@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from itertools import pairwise
 
 from viewkeeper.algebra import Bag
 from viewkeeper.consistency import SourceHistories, Verdict, check
 from viewkeeper.runtime.group import Cycle
-from viewkeeper.runtime.integrator import Arrival
+from viewkeeper.runtime.integrator import Arrival, states_of
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.timeline import Cut, Transaction
 from viewkeeper.views.definition import LOCAL, RelationName
@@ -20,8 +21,9 @@ class Recording:
     def __init__(self, pipeline: Pipeline, shop, views=None) -> None:
         self.pipeline = pipeline
         self.arrivals: list[Arrival] = []
-        # The warehouse's number of each arrival.
+        # The warehouse's number of each state, and how many transactions it shows.
         self.numbers: list[int] = []
+        self.shown: list[int] = []
         self.views = [v for name, v in pipeline.views.items() if views is None or name in views]
         self.schemas = {
             o.name: o.schema
@@ -36,8 +38,13 @@ class Recording:
     def add(self, cycle: Cycle | None) -> None:
         """Take note of an epoch; those of other groups are passed over."""
         if cycle is not None and self.views[0].name in cycle.views:
+            states = range(cycle.entry.first_txn, cycle.entry.last_txn + 1)
+            # A group that promises less than complete shows an epoch in one state.
+            places = states_of(cycle.batch) if len(states) > 1 else [0] * len(cycle.batch)
+            before = len(self.arrivals)
+            self.shown += [before + bisect_right(places, n) for n in range(len(states))]
+            self.numbers += states
             self.arrivals += cycle.batch
-            self.numbers += range(cycle.entry.first_txn, cycle.entry.last_txn + 1)
 
     def catch_up(self, targets=None) -> None:
         """Go on until the warehouse has all that is committed now."""
@@ -75,7 +82,7 @@ class Recording:
         for arrival in self.arrivals:
             cut = cut.advanced(arrival.transaction.source, arrival.transaction.number)
             cuts.append(cut)
-        return cuts
+        return [cuts[0], *(cuts[number] for number in self.shown)]
 
     def verdict(self, warehouse: Warehouse, first_txn: int = 0) -> Verdict:
         """The checker's verdict on every addressable state of the group's views together.

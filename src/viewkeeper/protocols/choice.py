@@ -1,0 +1,287 @@
+"""Which protocol keeps a view live: the one its text names, or the cheapest that its class allows.
+
+Whether a protocol can keep a view is asked of the protocol itself: it is made, and it refuses or not.
+
+| the view says | kept by |
+|---|---|
+| ``protocol: NAME`` | that one, or refused with its reason |
+| ``refresh: full`` | recompute |
+| ``refresh: auto``, ``incremental``, or nothing | sweep in batches; recompute where the view can't be kept from changes |
+| ``refresh: incremental-strict`` | sweep in batches, or refused |
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from viewkeeper.algebra import Bag
+from viewkeeper.errors import UsageError
+from viewkeeper.protocols.c_strobe import CStrobe
+from viewkeeper.protocols.eca import ECA
+from viewkeeper.protocols.incremental import IncrementalView
+from viewkeeper.protocols.mediation import Mediation
+from viewkeeper.protocols.medwrap import Medwrap
+from viewkeeper.protocols.nested_sweep import NestedSweep
+from viewkeeper.protocols.parallel_sweep import ParallelSweep
+from viewkeeper.protocols.quiescent_ring import QuiescentRing
+from viewkeeper.protocols.recompute import Recompute
+from viewkeeper.protocols.ring import Ring
+from viewkeeper.protocols.ring_terms import RingTerms
+from viewkeeper.protocols.simplistic import Simplistic
+from viewkeeper.protocols.strobe import Strobe
+from viewkeeper.views.definition import ViewDefinition
+from viewkeeper.views.level import Level
+from viewkeeper.views.pruning import pruned
+from viewkeeper.views.upkeep import Upkeep
+
+REFRESHES = ("auto", "incremental", "incremental-strict", "full")
+SWEEP, RECOMPUTE, PERIODIC, VIRTUAL = "sweep", "recompute", "periodic", "virtual"
+
+_UNITS = {"s": 1, "min": 60, "h": 3600}
+_PERIOD = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|h)")
+
+
+@dataclass(frozen=True)
+class LiveProtocol:
+    """A protocol as people choose it. ``make`` raises UsageError for a view that it can't keep."""
+
+    name: str
+    level: Level
+    asks: str
+    make: Callable[[ViewDefinition], Any]
+
+    def refusal(self, definition: ViewDefinition) -> UsageError | None:
+        """Why it can't keep this view; None when it can."""
+        try:
+            self.make(definition)
+        except UsageError as error:
+            return error
+        return None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Who keeps a view, what that promises, and why it is so, in sentences."""
+
+    protocol: str
+    level: Level
+    why: tuple[str, ...]
+
+    @property
+    def is_incremental(self) -> bool:
+        """Whether the view is kept from changes by its stores: batched SWEEP, as far as it goes."""
+        return self.protocol == SWEEP
+
+    @property
+    def is_recomputed(self) -> bool:
+        return self.protocol in (RECOMPUTE, PERIODIC, VIRTUAL)
+
+
+def _with_extent(kind: Callable[[ViewDefinition, Any], Any]) -> Callable[[ViewDefinition], Any]:
+    return lambda definition: kind(definition, Bag(definition.schema))
+
+
+def _ring(system: Callable[..., Any]) -> Callable[[ViewDefinition], Any]:
+    return lambda definition: system(definition, Bag(definition.schema), {})
+
+
+LIVE: dict[str, LiveProtocol] = {
+    protocol.name: protocol
+    for protocol in (
+        LiveProtocol(
+            SWEEP,
+            IncrementalView.level,
+            "rows by key, once per batch: n − 1 questions for each changed relation",
+            _with_extent(IncrementalView),
+        ),
+        LiveProtocol(
+            NestedSweep.name,
+            NestedSweep.level,
+            "rows by key, n − 1 questions for each composite of updates",
+            _with_extent(NestedSweep),
+        ),
+        LiveProtocol(
+            ParallelSweep.name,
+            ParallelSweep.level,
+            "rows by key, n − 1 questions for each update, its two sides at once",
+            _with_extent(ParallelSweep),
+        ),
+        LiveProtocol(
+            Simplistic.name,
+            Simplistic.level,
+            "rows by key, Z − 1 questions for each update over Z relations",
+            _with_extent(Simplistic),
+        ),
+        LiveProtocol(
+            Strobe.name,
+            Strobe.level,
+            "rows by key, n − 1 questions for each insertion, none for a deletion",
+            _with_extent(Strobe),
+        ),
+        LiveProtocol(
+            CStrobe.name,
+            CStrobe.level,
+            "as strobe, and again for what concurrent deletions took away",
+            _with_extent(CStrobe),
+        ),
+        LiveProtocol(
+            ECA.name,
+            ECA.level,
+            "one question for each update, with compensation for all that are open",
+            _with_extent(ECA),
+        ),
+        LiveProtocol(
+            Medwrap.name,
+            Medwrap.level,
+            "joins by the source's own engine: one for the change, N − 1 over N sources",
+            Mediation,
+        ),
+        LiveProtocol(
+            "mre",
+            Medwrap.level,
+            "each source's part once at the start; then one join for each update",
+            Mediation,
+        ),
+        LiveProtocol(
+            Ring.name,
+            Ring.level,
+            "rows by key where the token is: n visits for each turn",
+            _ring(Ring.system),
+        ),
+        LiveProtocol(
+            QuiescentRing.name,
+            QuiescentRing.level,
+            "rows by key where the token is: n visits, and none while nothing happens",
+            _ring(QuiescentRing.system),
+        ),
+        LiveProtocol(
+            RingTerms.name,
+            RingTerms.level,
+            "rows by key where the tokens are: one ring for each term",
+            _ring(RingTerms.system),
+        ),
+        LiveProtocol(
+            RECOMPUTE,
+            Recompute.level,
+            "whole relations, once per batch",
+            _with_extent(Recompute),
+        ),
+        LiveProtocol(
+            PERIODIC,
+            Recompute.level,
+            "whole relations, once per period",
+            _with_extent(Recompute),
+        ),
+        LiveProtocol(
+            VIRTUAL,
+            Recompute.level,
+            "whole relations, once per query; nothing is stored",
+            _with_extent(Recompute),
+        ),
+    )
+}
+
+
+@lru_cache(maxsize=1024)
+def choice_for(definition: ViewDefinition) -> Choice:
+    """Who keeps the view; raises UsageError where nobody can as it is declared."""
+    refresh = setting(definition, "refresh") or "auto"
+    if refresh not in REFRESHES:
+        raise UsageError(
+            "bad-refresh",
+            f"{definition.name} can't be refreshed {refresh}",
+            detail=f"refresh is one of {', '.join(REFRESHES)}",
+        )
+    if definition.protocol is not None:
+        return _named(definition, LIVE[definition.protocol], refresh)
+    obstacles = Upkeep(pruned(definition)).obstacles
+    if obstacles and refresh == "incremental-strict":
+        raise UsageError(
+            "not-incremental",
+            f"{definition.name} can't be maintained from changes, and may not be computed anew",
+            detail="; ".join(obstacles),
+            hint="change the view, or let it be computed anew: `-- refresh: auto`",
+        )
+    if obstacles:
+        return _recomputed(("it can't be kept from changes", *obstacles))
+    if refresh == "full":
+        return _recomputed(("the view says `refresh: full`",))
+    return Choice(SWEEP, LIVE[SWEEP].level, tuple(_reasons(definition)))
+
+
+def period_seconds(definition: ViewDefinition) -> float | None:
+    """How often a periodic view is refreshed; None for others. Raises UsageError."""
+    if definition.protocol != PERIODIC:
+        return None
+    text = setting(definition, "every")
+    found = None if text is None else _PERIOD.fullmatch(text.lower())
+    if found is None or not float(found[1]):
+        raise UsageError(
+            "bad-period",
+            f"{definition.name} does not say how often it is refreshed",
+            detail="periodic needs a header `every`" if text is None else f"found `every: {text}`",
+            hint="write, for example, `-- every: 30 s`, `5 min` or `1 h`",
+        )
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def setting(definition: ViewDefinition, name: str) -> str | None:
+    """What a header of the view says."""
+    return dict(definition.settings).get(name)
+
+
+def _named(definition: ViewDefinition, protocol: LiveProtocol, refresh: str) -> Choice:
+    refused = protocol.refusal(definition)
+    if refused is not None:
+        raise refused
+    if refresh == "full" and protocol.name not in (RECOMPUTE, PERIODIC, VIRTUAL):
+        raise UsageError(
+            "protocol-not-applicable",
+            f"{definition.name} asks for {protocol.name} and for `refresh: full`",
+            detail=f"{protocol.name} keeps views from changes",
+            hint="leave one of the two lines out",
+        )
+    if refresh == "incremental-strict" and protocol.name in (RECOMPUTE, PERIODIC, VIRTUAL):
+        raise UsageError(
+            "protocol-not-applicable",
+            f"{definition.name} asks for {protocol.name} and for `refresh: incremental-strict`",
+            detail=f"{protocol.name} computes views anew",
+            hint="leave one of the two lines out",
+        )
+    if protocol.level < definition.level:
+        raise UsageError(
+            "protocol-below-level",
+            f"{definition.name} asks for {protocol.name}, which is not {definition.level}",
+            detail=f"{protocol.name} promises {protocol.level} consistency",
+            hint=f"write `-- consistency: {protocol.level}`, or leave the protocol out",
+        )
+    period_seconds(definition)
+    return Choice(protocol.name, protocol.level, (f"the view says `protocol: {protocol.name}`",))
+
+
+def _recomputed(why: tuple[str, ...]) -> Choice:
+    return Choice(RECOMPUTE, LIVE[RECOMPUTE].level, why)
+
+
+def _reasons(definition: ViewDefinition) -> list[str]:
+    """Why sweep: by level, by keys, by sources."""
+    reasons = [f"it reaches {LIVE[SWEEP].level} consistency, whatever the view declares"]
+    linear = definition.is_linear
+    if not linear:
+        reasons.append("no other protocol keeps steps, groups or DISTINCT from changes")
+        return reasons
+    if max(len(term.occurrences) for term in definition.terms) == 1:
+        reasons.append("nothing is joined, so nothing is asked")
+        return reasons
+    reasons.append("in batches it asks once for many transactions, where others ask for each")
+    if LIVE[Strobe.name].refusal(definition) is None:
+        reasons.append("the view shows all keys, so strobe and c-strobe could keep it too")
+    if len(definition.sources) == 1:
+        reasons.append("all relations are at one source, so eca could keep it too")
+    elif len(definition.relations) > len(definition.sources):
+        reasons.append("some source has several of its relations, which medwrap would join there")
+    return reasons

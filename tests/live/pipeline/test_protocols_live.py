@@ -1,0 +1,181 @@
+"""Every protocol live, on three databases at once: same view, its level by the checker, its messages."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from live.pipeline.recording import Recording
+from viewkeeper.runtime.audit import audited
+from viewkeeper.runtime.keeper import Keeper
+from viewkeeper.views import Level
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+JOIN = """
+SELECT o.o_id, n.n_id, n.note, c.cust_id, c.name, r.region_id, r.rname
+FROM shop.orders{0} o JOIN shop.notes{0} n ON n.o_id = o.o_id
+JOIN crm.customers{0} c ON o.cust_id = c.cust_id
+JOIN geo.regions{0} r ON c.region_id = r.region_id
+"""
+UNION = """
+SELECT c.cust_id AS id, r.rname AS what FROM crm.customers{0} c JOIN geo.regions{0} r USING (region_id)
+UNION ALL SELECT o.o_id, n.note FROM shop.orders{0} o JOIN shop.notes{0} n ON n.o_id = o.o_id
+"""
+ONE_SOURCE = """
+SELECT o.o_id, o.qty, n.note FROM shop.orders{0} o JOIN shop.notes{0} n ON n.o_id = o.o_id
+"""
+GROUPED = """
+SELECT r.rname, AVG(CAST(o.qty AS DOUBLE)) AS mean FROM shop.orders{0} o
+JOIN crm.customers{0} c ON o.cust_id = c.cust_id JOIN geo.regions{0} r ON c.region_id = r.region_id
+GROUP BY r.rname
+"""
+# Each group has tables of its own, so that it is as good as its own managers, and no better.
+COMPLETE = {"sweep", "parallel_sweep", "simplistic", "c_strobe", "medwrap", "mre"}
+STRONG = {
+    "nested_sweep": JOIN,
+    "strobe": JOIN,
+    "ring": JOIN,
+    "quiescent_ring": JOIN,
+    "recompute": JOIN,
+    "ring_terms": UNION,
+    "eca": ONE_SOURCE,
+}
+TABLES = {
+    "shop": (
+        "CREATE TABLE orders{0} (o_id BIGINT PRIMARY KEY, cust_id BIGINT, qty BIGINT)",
+        "CREATE TABLE notes{0} (n_id BIGINT PRIMARY KEY, o_id BIGINT, note VARCHAR(20))",
+        "INSERT INTO orders{0} VALUES (1, 1, 5), (2, 1, 6), (3, 2, 7), (4, 3, 8)",
+        "INSERT INTO notes{0} VALUES (1, 1, 'a'), (2, 1, 'b'), (3, 2, 'c'), (4, 3, 'd'), (5, 9, 'e')",
+    ),
+    "crm": (
+        "CREATE TABLE customers{0} (cust_id BIGINT PRIMARY KEY, name VARCHAR(20), region_id BIGINT)",
+        "INSERT INTO customers{0} VALUES (1, 'one', 1), (2, 'two', 2), (3, 'three', NULL)",
+    ),
+    "geo": (
+        "CREATE TABLE regions{0} (region_id INTEGER PRIMARY KEY, rname TEXT)",
+        "INSERT INTO regions{0} VALUES (1, 'north'), (2, 'south')",
+    ),
+}
+# One at a time: nothing interferes, and the messages are those of the papers' formulas.
+SINGLE = (
+    ("shop", "INSERT INTO notes{0} VALUES (10, 2, 'single')"),
+    ("crm", "INSERT INTO customers{0} VALUES (9, 'nine', 1)"),
+    ("geo", "INSERT INTO regions{0} VALUES (3, 'west')"),
+)
+# All at once: every protocol has to compensate for what came later.
+BURST = (
+    ("shop", "INSERT INTO orders{0} VALUES (5, 9, 1)"),
+    ("shop", "INSERT INTO notes{0} VALUES (11, 5, 'burst')"),
+    ("crm", "UPDATE customers{0} SET region_id = 3 WHERE cust_id = 1"),
+    ("shop", "DELETE FROM orders{0} WHERE o_id = 2"),
+    ("geo", "UPDATE regions{0} SET rname = 'far west' WHERE region_id = 3"),
+    ("crm", "DELETE FROM customers{0} WHERE cust_id = 2"),
+    ("shop", "UPDATE orders{0} SET cust_id = 9 WHERE o_id = 3"),
+    ("geo", "DELETE FROM regions{0} WHERE region_id = 2"),
+    ("crm", "INSERT INTO customers{0} VALUES (2, 'two again', 1)"),
+    ("shop", "INSERT INTO orders{0} VALUES (2, 2, 2)"),
+    ("shop", "UPDATE notes{0} SET o_id = 5 WHERE n_id = 4"),
+)
+AFTER = (
+    ("crm", "UPDATE customers{0} SET name = 'after' WHERE cust_id = 9"),
+    ("shop", "INSERT INTO notes{0} VALUES (12, 5, 'after')"),
+    ("shop", "DELETE FROM orders{0} WHERE o_id = 1"),
+)
+# Messages for the three single updates over n = 4 relations at N = 3 sources, and what the papers say.
+FIGURES = {
+    "sweep": (3 * 6, "2(n-1) per update, here per batch"),
+    "parallel_sweep": (3 * 6, "2(n-1) per update"),
+    "simplistic": (3 * 6, "2(Z-1) per update over Z relations"),
+    "c_strobe": (3 * 6, "2(n-1) per insertion that nothing interferes with"),
+    "medwrap": (2 + 3 * 4, "2(N-1) per update, and 2 for the LMQ where a source joins"),
+    "mre": (2, "2 for the LMQ where a source joins; the rest is stored"),
+    "nested_sweep": (3 * 6, "2(n-1) per update at least, fewer where they meet"),
+    "strobe": (3 * 6, "2(n-1) per insertion"),
+    "ring": (None, "n visits after the token has come, and an increment"),
+    "quiescent_ring": (3 * (1 + 2 * 3), "a request, and N visits from and to the warehouse"),
+    "ring_terms": (None, "as ring, for each term"),
+    "eca": (1 * 2, "2 per update"),
+    "recompute": (3 * 6, "2N per batch, whole relations"),
+}
+
+
+def test_every_protocol_keeps_its_view_at_its_level_with_the_papers_messages(shop, running_spark):
+    for group in ("", "_s"):
+        for source, statements in TABLES.items():
+            shop.run(source, *(statement.format(group) for statement in statements))
+    for name in COMPLETE:
+        shop.write_view(name, f"-- protocol: {name}\n{JOIN.format('')}")
+    for name, text in STRONG.items():
+        header = f"-- consistency: strong\n-- protocol: {name}\n"
+        shop.write_view(name, header + text.format("_s"))
+    shop.write_view("recomputed", GROUPED.format("_s"))
+    with Keeper.open(shop.folder, allow_setup=True) as keeper:
+        with keeper.pipeline() as pipeline:
+            strong = {*STRONG, "recomputed"}
+            recordings = [Recording(pipeline, shop, COMPLETE), Recording(pipeline, shop, strong)]
+            pipeline.load()
+            assert {frozenset(g.views) for g in pipeline.groups} == {
+                frozenset(COMPLETE),
+                frozenset(strong),
+            }
+            for source, statement in SINGLE:
+                commit(shop, [(source, statement)])
+                catch_up(pipeline, recordings)
+            singles = {n: c.messages for g in pipeline.groups for n, c in g.message_counts.items()}
+            for group in pipeline.groups:
+                group.rest()
+            commit(shop, BURST)
+            for group in pipeline.groups:
+                group.start()
+            catch_up(pipeline, recordings)
+            print_counts(pipeline, singles)
+            for name, (figure, _) in FIGURES.items():
+                assert figure in (None, singles[name]), name
+            warehouse = keeper.warehouse()
+            for recording, level in zip(recordings, (Level.COMPLETE, Level.STRONG), strict=True):
+                assert len(recording.arrivals) == len(SINGLE) + len(BURST)
+                verdict = recording.verdict(warehouse)
+                assert verdict.claims_hold, verdict.violation
+                assert verdict.level >= level, verdict.violation
+            # The burst was one epoch, and only the complete group shows what lies between.
+            assert len(recordings[0].cuts()) == 1 + len(SINGLE) + len(BURST)
+            assert len(recordings[1].cuts()) == 1 + len(SINGLE) + 1
+            for view in pipeline.views:
+                audit = audited(pipeline, warehouse, view)
+                assert audit.is_equal, audit
+        # Managers that begin anew start from what the warehouse has.
+        commit(shop, AFTER)
+        keeper.run_until_caught_up()
+        audits = keeper.audit()
+        assert all(audit.is_equal for audit in audits), audits
+        rows = {name: sorted(map(tuple, keeper.read(name).collect())) for name in COMPLETE}
+        assert len(set(map(tuple, rows.values()))) == 1
+        assert rows["sweep"]
+
+
+def commit(shop, statements) -> None:
+    """Both groups' tables go through the same; each source is written by one connection at a time."""
+    for source, statement in statements:
+        shop.run(source, statement.format(""), statement.format("_s"))
+
+
+def catch_up(pipeline, recordings) -> None:
+    targets = pipeline.committed_now()
+    cycle = None
+    while cycle is not None or not pipeline.has_applied(targets):
+        cycle = pipeline.cycle(0.2)
+        for recording in recordings:
+            recording.add(cycle)
+
+
+def print_counts(pipeline, singles) -> None:
+    """Seen with ``pytest -s``."""
+    lines = [f"{'protocol':16} {'3 updates':>9} {'all':>5} {'reads':>5} {'rows':>5}  the paper"]
+    for group in pipeline.groups:
+        for name, counts in group.message_counts.items():
+            paper = FIGURES[name][1] if name in FIGURES else "falls back to recompute"
+            figures = f"{counts.messages:5} {counts.reads:5} {counts.rows:5}"
+            lines.append(f"{name:16} {singles[name]:9} {figures}  {paper}")
+    sys.stdout.write("\n" + "\n".join(lines) + "\n")
