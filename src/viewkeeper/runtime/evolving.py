@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from viewkeeper.algebra.evaluation import compiled
-from viewkeeper.algebra.expressions import Cast, Column, Expression, Literal
+from viewkeeper.algebra.expressions import Cast, Column, Expression, Literal, columns_of
 from viewkeeper.algebra.types import Row, Schema
 from viewkeeper.evolution import changes as schema_changes
 from viewkeeper.evolution.adaptation import Method
@@ -20,6 +20,7 @@ from viewkeeper.evolution.differences import differences
 from viewkeeper.evolution.effects import Decision, Effect, Kind, planned
 from viewkeeper.evolution.knowledge import Knowledge
 from viewkeeper.evolution.mapping import EvolutionMapping
+from viewkeeper.evolution.preferences import Parts
 from viewkeeper.evolution.rewriting import EvolvingView
 from viewkeeper.runtime.view import View
 from viewkeeper.sources.interface import (
@@ -29,7 +30,7 @@ from viewkeeper.sources.interface import (
     SourceTransaction,
 )
 from viewkeeper.views.catalog import Catalog, CatalogRelation
-from viewkeeper.views.definition import RelationName
+from viewkeeper.views.definition import RelationName, ViewDefinition
 from viewkeeper.views.printing import view_sql
 
 
@@ -87,7 +88,8 @@ class Foreseen:
 
     def _evolved(self, view: View, effect: Effect, becoming: EvolvingView) -> View:
         same = effect.kind in (Kind.UNTOUCHED, Kind.OFFERED)
-        text = view.text if same else view_sql(becoming.definition)
+        definition = becoming.definition if same else _with_headers(becoming)
+        text = view.text if same else view_sql(definition)
         story = {
             "source": self.reported.source,
             "relation": self.reported.relation,
@@ -103,7 +105,7 @@ class Foreseen:
         }
         return replace(
             view,
-            definition=becoming.definition,
+            definition=definition,
             preferences=becoming.preferences,
             text=text,
             origin="" if text == view.written else view.written,
@@ -138,6 +140,26 @@ def foreseen(reported: SchemaChange, views: Mapping[str, View], known: Evolution
     for step in steps:
         catalog, knowledge = catalog_after(catalog, step), knowledge.after(step)
     return Foreseen(reported, steps, tuple(effects), Evolution(catalog, knowledge))
+
+
+def _with_headers(view: EvolvingView) -> ViewDefinition:
+    """The definition with headers that say what the view says of its parts now."""
+    definition, wanted = view.definition, view.preferences
+    parts = {"dispensable": wanted.dispensable, "irreplaceable": wanted.irreplaceable}
+    aliases = {o.alias for term in definition.all_terms for o in term.occurrences}
+    columns = {c for t in definition.all_terms for p in t.predicates for c in columns_of(p)}
+    said = {
+        word: Parts(
+            some.outputs & set(definition.schema.names),
+            some.relations & aliases,
+            some.conditions & columns,
+        ).as_list()
+        for word, some in parts.items()
+    }
+    settings = {name: value for name, value in definition.settings if name not in said}
+    settings |= {word: ", ".join(items) for word, items in said.items() if items}
+    settings |= {"extent": wanted.extent.value, "evolve": wanted.policy.value}
+    return replace(definition, settings=tuple(settings.items()))
 
 
 def _relations(

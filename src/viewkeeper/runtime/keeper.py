@@ -140,7 +140,8 @@ class Keeper:
         stored = self._stored_views()
         views = {}
         for name, view in parsed_or_stored(written, self.catalog, stored).items():
-            tables = view_tables(self.config.knowledge).get(name)
+            # One that has evolved carries all that was said of its parts in its own headers.
+            tables = None if view.origin else view_tables(self.config.knowledge).get(name)
             preferences = preferences_of(view.definition, tables)
             views[name] = dataclasses.replace(view, preferences=preferences)
         return views
