@@ -149,6 +149,15 @@ def test_a_commit_before_the_feed_s_start_that_is_not_visible_yet_is_waited_for(
         assert (loaded == state(cut)) == careful
 
 
+def test_the_first_cut_of_a_new_process_waits_too(database, source, monkeypatch):
+    """Its feed starts where the former one stopped, and perhaps is not open yet."""
+    monkeypatch.setattr(settling, "PATIENCE", Backoff(first_seconds=0.01, patience_seconds=0.2))
+    with Stalled(database, "INSERT INTO things VALUES (2, 'stalled')"):
+        with database.open() as fresh, pytest.raises(SourceError) as caught:
+            fresh.cut(RELATIONS)
+        assert caught.value.code == "source-busy"
+
+
 def test_a_transaction_that_is_at_work_for_long_does_not_keep_cuts_away(
     database, source, monkeypatch
 ):

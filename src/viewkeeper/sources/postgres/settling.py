@@ -49,18 +49,24 @@ class Settling:
     def __init__(self, source: str, ask: Ask) -> None:
         self._source, self._ask = source, ask
         self._lock = threading.Lock()
-        self._fence = 0
+        # None: not drawn yet, and a feed may start where an earlier process of ours stopped.
+        self._fence: int | None = None
         # Below a fence, but at work when it had been there for a while.
         self._working: frozenset[int] = frozenset()
 
     def draw_fence(self) -> None:
         """Call it after a feed's start was chosen, and before a cut is opened for that feed."""
         with self._lock:
-            self._fence = int(self._ask(_FENCE, ())[0][0])
+            self._draw()
+
+    def _draw(self) -> None:
+        self._fence = int(self._ask(_FENCE, ())[0][0])
 
     def settle(self) -> None:
         """Until every cut shows what no feed delivers; raises SourceError when that may take long."""
         with self._lock:
+            if self._fence is None:
+                self._draw()
             started, delays = time.monotonic(), PATIENCE.delays(random.Random())
             while late := self._late():
                 if time.monotonic() - started > PATIENCE.patience_seconds:
