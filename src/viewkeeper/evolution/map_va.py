@@ -35,6 +35,7 @@ from viewkeeper.algebra.expressions import (
     transformed,
 )
 from viewkeeper.algebra.types import Schema
+from viewkeeper.evolution.changes import widens
 from viewkeeper.evolution.mapping import EvolutionMapping
 from viewkeeper.evolution.reading import Process, matching, walked, whole
 from viewkeeper.timeline import Cut
@@ -120,6 +121,9 @@ def _conformed(rows: Any, names: tuple[str, ...], schema: Schema) -> Any:
 
 def plan(old: ViewDefinition, new: ViewDefinition, mapping: EvolutionMapping) -> MapVA:
     """The six queries; raises NotApplicable. ``mapping`` leads from the old to the new definition."""
+    for field in new.schema:
+        if not widens(old.schema.type_of(field.name), field.type):
+            raise NotApplicable(f"values of {field.name} can't be kept in its new type")
     if mapping.trusted or not mapping.touched:
         # The same rows under other names: the old extent is the new one, but for its columns.
         if any(term.distinct for term in new.terms) and new.schema.names != old.schema.names:

@@ -32,7 +32,7 @@ from viewkeeper.evolution.changes import (
 from viewkeeper.evolution.knowledge import Knowledge
 from viewkeeper.evolution.mapping import EvolutionMapping
 from viewkeeper.evolution.preferences import Preferences
-from viewkeeper.evolution.quality import Quality
+from viewkeeper.evolution.quality import Extent, Quality
 from viewkeeper.evolution.replacing import Candidate, Loss, candidates, places_of, require_possible
 from viewkeeper.evolution.rewriting import Edit, EvolvingView, Refused, rewritten, term_expressions
 from viewkeeper.views.catalog import Catalog
@@ -150,7 +150,7 @@ def _widened(view: EvolvingView, change: ChangeType, catalog: Catalog) -> Synchr
         )
         if term.grouping is not None or view.definition.steps or not plain:
             computed.add(alias)
-    mapping = EvolutionMapping(touched=frozenset(computed))
+    mapping = EvolutionMapping(touched=frozenset(computed), trusted=not computed)
     reason = f"{change}: every value fits the wider type"
     return Synchronized(definition, mapping, reason, _quality(view, definition, mapping))
 
@@ -194,11 +194,10 @@ def _carried_out(
 ) -> Synchronized:
     require_possible(candidate)
     definition, mapping = rewritten(view, candidate.edits)
-    mapping = replace(
-        mapping,
-        extent=mapping.extent.then(candidate.extent),
-        trusted=candidate.trusted and mapping.extent.then(candidate.extent) is mapping.extent,
-    )
+    extent = mapping.extent.then(candidate.extent)
+    # A condition less makes other rows, however equal the relations are.
+    trusted = candidate.trusted and extent is Extent.EQUAL
+    mapping = replace(mapping, extent=extent, trusted=trusted)
     wanted = view.preferences.extent
     if not wanted.accepts(mapping.extent):
         raise Refused(f"the extent would be {mapping.extent.value}, and must be {wanted.value}")

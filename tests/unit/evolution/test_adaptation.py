@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from unit.evolution.shop import CATALOG, CUSTOMERS, KNOWLEDGE, ORDERS, PARTY, parts, sales
+from unit.evolution.shop import (
+    BY_PARTY,
+    CATALOG,
+    CUSTOMERS,
+    KNOWLEDGE,
+    ORDERS,
+    PARTY,
+    SALES,
+    parts,
+    sales,
+)
 from viewkeeper.algebra import Bag
 from viewkeeper.algebra.expressions import Column, Output
+from viewkeeper.algebra.types import INTEGER, decimal_type
 from viewkeeper.errors import UsageError
 from viewkeeper.evolution.adaptation import Adapted, Method, Task, adapted
-from viewkeeper.evolution.changes import DropAttribute, DropRelation, RenameRelation, catalog_after
+from viewkeeper.evolution.changes import (
+    ChangeType,
+    DropAttribute,
+    DropRelation,
+    RenameRelation,
+    SchemaChanged,
+    catalog_after,
+)
 from viewkeeper.evolution.knowledge import Knowledge
 from viewkeeper.evolution.management import Management
+from viewkeeper.evolution.quality import Extent
 from viewkeeper.evolution.synchronization import synchronized
+from viewkeeper.simulator.evolution_source import contents_after
 from viewkeeper.timeline import Cut
 from viewkeeper.views.assembly import evaluated
 from viewkeeper.views.definition import RelationName
@@ -38,10 +60,14 @@ DISTINCT = "SELECT DISTINCT name FROM crm.customers"
 UNION = "SELECT cust_id FROM crm.customers UNION ALL SELECT cust_id FROM shop.orders"
 
 
+def after(view, change, knowledge):
+    return synchronized(view, change, knowledge, catalog_after(CATALOG, change))
+
+
 def brought_over(
     view, change, knowledge=KNOWLEDGE, changes=None
 ) -> tuple[Adapted, list[RelationName]]:
-    found = synchronized(view, change, knowledge, catalog_after(CATALOG, change))
+    found = after(view, change, knowledge)
     moved = changes or {}
     task = Task(
         pruned(view.definition),
@@ -53,6 +79,8 @@ def brought_over(
         lambda occurrence: moved.get(occurrence.name),
     )
     now = {name: rows + moved[name] if name in moved else rows for name, rows in CONTENTS.items()}
+    if change.relation in now:
+        now = contents_after(now, SchemaChanged("", 1, change))
     asked: list[RelationName] = []
     result = driven(adapted(task), now, asked)
     assert result.extent == evaluated(task.new, narrowed(now, task).__getitem__)
@@ -95,6 +123,34 @@ def test_any_view_is_recomputed_over_its_replacement(text):
 def test_a_column_less_asks_nobody(text, column):
     view = sales(text, dispensable=parts(column))
     result, asked = brought_over(view, DropAttribute(CUSTOMERS, "name"), Knowledge())
+    assert (result.method, asked) == (Method.KEPT, [])
+
+
+def test_equal_relations_are_taken_on_trust_only_if_nothing_else_differs():
+    trusted = replace(BY_PARTY, trusted=True)
+    view = sales(extent=Extent.ANY, dispensable=parts(conditions="c.city"))
+    result, asked = brought_over(view, DropRelation(CUSTOMERS), Knowledge((BY_PARTY,)))
+    assert (result.method, asked) == (Method.MAP_VA, [PARTY, ORDERS])
+    mapping = after(view, DropRelation(CUSTOMERS), Knowledge((trusted,))).mapping
+    assert mapping.trusted
+    # Without its city the condition on it goes, and other rows come.
+    less = replace(trusted, attributes=trusted.attributes[:2])
+    text = SALES.replace(", c.city", "").replace("> 2", "> 2 AND c.city = 'Oslo'")
+    view = sales(text, extent=Extent.ANY, dispensable=parts(conditions="c.city"))
+    result, _ = brought_over(view, DropRelation(CUSTOMERS), Knowledge((less,)))
+    assert result.method is Method.MAP_VA
+
+
+def test_what_is_computed_from_a_wider_value_is_looked_at():
+    wider = ChangeType(ORDERS, "qty", INTEGER, decimal_type(20, 0))
+    view = sales("SELECT o.o_id, o.qty + 1 AS more, o.qty FROM shop.orders o")
+    result, asked = brought_over(view, wider)
+    assert (result.method, asked) == (Method.MAP_VA, [ORDERS])
+    view = sales("SELECT o.o_id, o.qty / 2 AS half, o.qty FROM shop.orders o")
+    result, _ = brought_over(view, wider)  # a double becomes a decimal
+    assert result.method is Method.RECOMPUTE
+    view = sales("SELECT o.o_id, o.qty FROM shop.orders o")
+    result, asked = brought_over(view, wider)
     assert (result.method, asked) == (Method.KEPT, [])
 
 
