@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from viewkeeper.warehouse import Entry, Snapshot, Warehouse
+    from viewkeeper.warehouse.entries import ViewState
 
 SHOWN_ROWS = 100
 
@@ -167,11 +168,17 @@ def history(
     every: Annotated[
         bool, typer.Option("--all", help="Also leases, consolidations, vacuums, publications.")
     ] = False,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="The versions of the views' definitions instead.")
+    ] = False,
     project: Project = Path("."),
     as_json: Json = False,
 ) -> None:
     """List the epochs: their transactions, rows changed, the sources' positions."""
     entries = [e for e in _warehouse(read_project(project)).history() if every or e.kind == "epoch"]
+    if schema:
+        _definitions(entries, limit, as_json=as_json)
+        return
     newest = entries[: -limit - 1 : -1]
     if as_json:
         write_json({"epochs": [entry_document(entry) for entry in newest]})
@@ -179,6 +186,45 @@ def history(
     _show_history(newest, every=every)
     if len(entries) > len(newest):
         write_line(f"the newest {len(newest)} of {len(entries)}; --limit shows more")
+
+
+def _definitions(entries: list[Entry], limit: int, *, as_json: bool) -> None:
+    """What became of the views' definitions, why, and what it cost; newest first."""
+    found: list[dict[str, Any]] = []
+    versions: dict[str, int] = {}
+    for entry in entries:
+        for view, state in entry.shown_views.items():
+            if versions.get(view) != state.definition_version:
+                versions[view] = state.definition_version
+                found.append(_definition_document(entry, view, state))
+    newest = found[: -limit - 1 : -1]
+    if as_json:
+        write_json({"definitions": newest})
+        return
+    for each in newest:
+        story = each["evolved"]
+        what = "defined" if story is None else f"{story['effect']}: {story['statement']}"
+        write_line(f"{each['committed_at']}  {each['view']} version {each['version']}  {what}")
+        if story is not None:
+            cost = ""
+            if "seconds" in story:
+                cost = f" in {story['seconds']} s, {story['rows_read']:,} rows read"
+            lines = [story["reason"], *story.get("mapping", ())]
+            if story.get("method"):
+                lines.append(f"extent: {story['method']}{cost}")
+            for line in lines:
+                write_line(f"    {line}")
+
+
+def _definition_document(entry: Entry, view: str, state: ViewState) -> dict[str, Any]:
+    return {
+        "view": view,
+        "version": state.definition_version,
+        "committed_at": entry.committed_at.isoformat(timespec="seconds"),
+        "txn": entry.last_txn,
+        "text": state.definition.text,
+        "evolved": state.definition.evolved,
+    }
 
 
 def _show_history(entries: list[Entry], *, every: bool) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from viewkeeper.errors import UsageError
 from viewkeeper.runtime.evolving import Foreseen
 
 CHANGES_FILE = ".viewkeeper/evolution.json"
@@ -57,6 +58,26 @@ class EvolutionLog:
         made = self._read(DECISIONS_FILE).get(change_key(plan))
         return None if made is None else str(made["decision"])
 
+    def changes(self) -> list[dict[str, Any]]:
+        """All that are known, oldest first, each with its decision where there is one."""
+        decided = self._read(DECISIONS_FILE)
+        return [each | {"decision": decided.get(each["id"])} for each in self._changes.values()]
+
+    def decide(self, change: str, decision: str) -> dict[str, Any]:
+        """Write a decision down for the keeper; raises UsageError for what can't be decided."""
+        known = self._changes.get(change)
+        if known is None:
+            raise UsageError(
+                "unknown-change",
+                f"there is no schema change {change}",
+                hint="viewkeeper evolve lists them",
+            )
+        if known["status"] == APPLIED:
+            raise UsageError("already-decided", f"the schema change {change} is applied already")
+        made = {"decision": decision, "at": _now()}
+        self._put(DECISIONS_FILE, dict(self._read(DECISIONS_FILE)) | {change: made})
+        return {"change": change, **made}
+
     def _read(self, name: str) -> Mapping[str, Any]:
         if self._folder is None:
             return {}
@@ -67,13 +88,15 @@ class EvolutionLog:
         return found
 
     def _write(self) -> None:
+        self._put(CHANGES_FILE, {"changes": list(self._changes.values())[-CHANGES_KEPT_MAX:]})
+
+    def _put(self, name: str, document: Mapping[str, Any]) -> None:
         if self._folder is None:
             return
-        kept = list(self._changes.values())[-CHANGES_KEPT_MAX:]
-        path = self._folder / CHANGES_FILE
+        path = self._folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_suffix(".new")
-        temporary.write_text(json.dumps({"changes": kept}, default=str), encoding="utf-8")
+        temporary.write_text(json.dumps(document, default=str), encoding="utf-8")
         temporary.replace(path)
 
 

@@ -1,0 +1,79 @@
+"""``viewkeeper evolve``: schema changes at the sources, what they do to every view, and your word on it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from viewkeeper.cli.output import Json, console, write_json, write_line
+from viewkeeper.errors import UsageError
+
+Project = Annotated[
+    Path, typer.Option("--project", help="The project's folder, with its viewkeeper.toml.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command("evolve")(evolve)
+
+
+def evolve(
+    approve: Annotated[
+        str | None, typer.Option("--approve", metavar="ID", help="Let a change go on.")
+    ] = None,
+    reject: Annotated[
+        str | None,
+        typer.Option(
+            "--reject", metavar="ID", help="Leave the views as they are: they stay frozen."
+        ),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Also those that are applied.")] = False,
+    project: Project = Path("."),
+    as_json: Json = False,
+) -> None:
+    """List schema changes that wait, with their effect on every view; approve or reject one."""
+    from viewkeeper.project import read_project
+    from viewkeeper.runtime.evolution_log import APPLIED, EvolutionLog
+
+    if approve is not None and reject is not None:
+        raise UsageError("two-decisions", "--approve and --reject can't be given at once")
+    log = EvolutionLog(read_project(project).folder)
+    if approve is not None or reject is not None:
+        decided = approve or reject or ""
+        made = log.decide(decided, "approve" if approve is not None else "reject")
+        if as_json:
+            write_json(made)
+        else:
+            write_line(f"{made['decision']} noted; a running keeper takes it up within seconds")
+        return
+    changes = [c for c in log.changes() if every or c["status"] != APPLIED]
+    if as_json:
+        write_json({"changes": changes})
+        return
+    if not changes:
+        write_line("No schema change waits." if not every else "No schema change so far.")
+    for change in changes:
+        _show(change)
+
+
+def _show(change: dict[str, Any]) -> None:
+    out = console()
+    decided = change["decision"]
+    state = change["status"] + (f", decided: {decided['decision']}" if decided else "")
+    out.print(f"[bold]{change['id']}[/]  {change['source']}.{change['relation']}  ({state})")
+    out.print(f"    {change['statement']}", highlight=False, markup=False)
+    for effect in change["effects"]:
+        out.print(f"    {effect['view']}: {effect['effect']}", highlight=False, markup=False)
+        for line in (effect["reason"], *effect["mapping"]):
+            if line:
+                out.print(f"        {line}", highlight=False, markup=False)
+        if effect["adaptation"]:
+            why = f" ({effect['adaptation_reason']})" if effect["adaptation_reason"] else ""
+            out.print(f"        extent: {effect['adaptation']}{why}", highlight=False, markup=False)
+    if not change["effects"]:
+        out.print("    no view is affected")
+    if change["status"] == "pending" and not decided:
+        out.print(f"    viewkeeper evolve --approve {change['id']}   or   --reject {change['id']}")
