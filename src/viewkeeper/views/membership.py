@@ -32,13 +32,14 @@ from viewkeeper.algebra.inference import type_of
 from viewkeeper.algebra.types import BOOLEAN
 from viewkeeper.views.correlation import (
     around,
+    closed,
     is_correlated,
     own_occurrences,
     paired,
     parted,
     reads_outer_in_conditions_only,
 )
-from viewkeeper.views.definition import Term
+from viewkeeper.views.definition import Occurrence, Term
 from viewkeeper.views.flattening import Joined
 from viewkeeper.views.naming import canonically_named
 from viewkeeper.views.outer_joins import label
@@ -130,20 +131,33 @@ class Membership:
         ours = [substituted(mine, outside) for mine, _ in parts.equal]
         operands = self.operands(joined)
         theirs, ours = theirs[: len(ours) + len(operands)], [*ours, *operands]
-        outputs = tuple(Output(f"key_{i}", key) for i, key in enumerate(theirs, 1))
-        keys = Term(
-            own_occurrences(term), parts.own, outputs or (Output("found", ONE),), distinct=True
+        alias = apart(joined, own_occurrences(term)[0].alias)
+        occurrence, keys = self._distinct(
+            closed(replace(term, predicates=parts.own)), theirs, alias
         )
-        alias = own_occurrences(term)[0].alias
-        step = self.around.steps.add(f"{alias}_keys", (keys,))
-        occurrence = occurrence_of(step, apart(joined, alias))
         both = joined.beside(Joined((occurrence,), (), Scope()))
-        equal = tuple(
-            Comparison("=", mine, Column(occurrence.qualified(output.name)))
-            for mine, output in zip(ours, outputs, strict=True)
-        )
+        equal = tuple(Comparison("=", a, b) for a, b in zip(ours, keys, strict=True))
         self._require_comparable(both, equal)
         return both.where(equal + tuple(substituted(p, outside) for p in parts.around))
+
+    def _distinct(
+        self, term: Term, values: list[Expression], alias: str
+    ) -> tuple[Occurrence, tuple[Expression, ...]]:
+        """Something that has these values of the term's rows, each once, and the values in it."""
+        steps = self.around.steps
+        first = term.occurrences[0]
+        if not term.predicates and term.occurrences == (first,):
+            unique = [Column(first.qualified(n)) for n in steps.key_of(first.name)]
+            if unique and all(column in values for column in unique):
+                named = replace(first, alias=alias)
+                renamed: dict[str, Expression] = {
+                    first.qualified(n): Column(named.qualified(n)) for n in first.schema.names
+                }
+                return named, tuple(substituted(value, renamed) for value in values)
+        outputs = tuple(Output(f"key_{i}", value) for i, value in enumerate(values, 1))
+        keys = replace(term, outputs=outputs or (Output("found", ONE),), distinct=True)
+        occurrence = occurrence_of(steps.add(f"{first.alias}_keys", (keys,)), alias)
+        return occurrence, tuple(Column(occurrence.qualified(o.name)) for o in outputs)
 
     def _pairs(self, left: Joined, term: Term) -> tuple[Joined, tuple[Joined, ...]]:
         """The pairs for which it is true, and those for which it is at most unknown, in several parts."""

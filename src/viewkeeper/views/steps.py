@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from viewkeeper.algebra.expressions import Column
 from viewkeeper.errors import UsageError
 from viewkeeper.views.definition import LOCAL, Occurrence, RelationName, Step, Term
 from viewkeeper.views.names import free_name
@@ -45,6 +46,16 @@ class Steps:
     def terms_of(self, name: RelationName) -> Terms:
         """The terms of a step; none for any other relation."""
         return next((s.terms for s in self._by_terms.values() if s.name == name), ())
+
+    def key_of(self, name: RelationName) -> tuple[str, ...]:
+        """Columns of a step that no two of its rows share; none where that is not known."""
+        terms = self.terms_of(name)
+        grouping = terms[0].grouping if len(terms) == 1 else None
+        if grouping is None or grouping.copies is not None:
+            return ()
+        shown = {o.expression: o.name for o in terms[0].outputs}
+        keys = [shown.get(Column(key.name)) for key in grouping.keys]
+        return tuple(key for key in keys if key is not None) if None not in keys else ()
 
     def used_by(self, terms: Terms) -> tuple[Step, ...]:
         """The steps that the terms need, directly or through others, in order."""
