@@ -13,7 +13,14 @@ import random
 from dataclasses import dataclass
 
 from viewkeeper.algebra import Bag, Schema
-from viewkeeper.algebra.expressions import Column, Comparison, Expression, Literal, Output
+from viewkeeper.algebra.expressions import (
+    Arithmetic,
+    Column,
+    Comparison,
+    Expression,
+    Literal,
+    Output,
+)
 from viewkeeper.algebra.types import INTEGER
 from viewkeeper.evolution.knowledge import Containment, JoinConstraint, Knowledge, Replacement
 from viewkeeper.evolution.preferences import Parts, Preferences
@@ -159,10 +166,12 @@ class _Generator:
             columns = [pair for pair in columns if self.rng.random() < 0.6] or columns[:1]
         if shown is not None:
             columns = (columns * (shown // len(columns) + 1))[:shown]
-        outputs = tuple(
-            Output(f"o{i}", Column(o.qualified(c))) for i, (o, c) in enumerate(columns, 1)
-        )
-        return Term(occurrences, tuple(predicates), outputs)
+        outputs = [Output(f"o{i}", Column(o.qualified(c))) for i, (o, c) in enumerate(columns, 1)]
+        if self.rng.random() < 0.15:
+            owner = self.rng.choice(occurrences)
+            sum_of = Arithmetic("+", Column(owner.qualified("a")), Column(owner.qualified("b")))
+            outputs[-1] = Output(outputs[-1].name, sum_of)
+        return Term(occurrences, tuple(predicates), tuple(outputs))
 
     def _preferences(self, definition: ViewDefinition) -> Preferences:
         share = self.rng.choice((0.0, 0.3, 0.8))
