@@ -47,6 +47,20 @@ def read_knowledge(tables: Mapping[str, Any], catalog: Catalog) -> Knowledge:
     )
 
 
+def still_known(tables: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
+    """The tables without what is about relations that are gone: it has served its purpose."""
+    names = {str(relation.name) for relation in catalog.relations}
+
+    def about(table: Any, *words: str) -> bool:
+        return not isinstance(table, Mapping) or all(table.get(w, "") in names for w in words)
+
+    kept = dict(tables)
+    for list_name, words in (("replacements", ("relation",)), ("joins", ("left", "right"))):
+        if isinstance(kept.get(list_name), list):
+            kept[list_name] = [table for table in kept[list_name] if about(table, *words)]
+    return kept
+
+
 def view_tables(tables: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
     """What ``[knowledge.views.NAME]`` says, by view; for `preferences_of`."""
     views = tables.get("views", {})

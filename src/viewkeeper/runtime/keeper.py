@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from viewkeeper.errors import SourceError, UsageError
-from viewkeeper.evolution.knowledge_file import read_knowledge, view_tables
+from viewkeeper.evolution.knowledge_file import read_knowledge, still_known, view_tables
 from viewkeeper.evolution.preferences import preferences_of
 from viewkeeper.merging.global_transactions import GlobalTransactions, Overdue
 from viewkeeper.project import ProjectConfig, read_project
@@ -40,6 +40,7 @@ from viewkeeper.runtime.views_folder import (
     stored_relations,
     view_texts,
 )
+from viewkeeper.runtime.virtual_views import is_virtual, refuse_past, rows_now
 from viewkeeper.sources.interface import Position, Source
 from viewkeeper.sources.opening import open_source
 from viewkeeper.spark.session import Spark, start_spark
@@ -121,7 +122,8 @@ class Keeper:
     @property
     def evolution(self) -> Evolution:
         """What is known of the sources' relations, and what can replace what."""
-        return Evolution(self._known_catalog, read_knowledge(self.config.knowledge, self.catalog))
+        known = self._known_catalog
+        return Evolution(known, read_knowledge(still_known(self.config.knowledge, known), known))
 
     @property
     def _known_catalog(self) -> Catalog:
@@ -161,15 +163,32 @@ class Keeper:
         return Warehouse(storage, session)
 
     def read(self, view: str, as_of: int | None = None) -> DataFrame:
-        """A view's rows as a Spark DataFrame, at a transaction number or at the newest one."""
-        return self.warehouse().read(view, as_of)
+        """A view's rows as a Spark DataFrame, at a transaction number or at the newest one.
+
+        A virtual view is asked of its sources, and has a present only.
+        """
+        if view not in self.virtual_views:
+            return self.warehouse().read(view, as_of)
+        refuse_past(view, as_of)
+        definition = self.views[view].definition
+        sources = {name: self.source(name) for name in definition.sources}
+        session = self.spark.bulk
+        return session.createDataFrame(rows_now(definition, sources, session))
+
+    @property
+    def virtual_views(self) -> tuple[str, ...]:
+        """The views that are not kept, as their texts say."""
+        files = sorted(self.config.views_folder.glob("*.sql"))
+        texts = {file.stem: file.read_text(encoding="utf-8") for file in files}
+        return tuple(name for name, text in texts.items() if is_virtual(name, text))
 
     # -- work -------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def pipeline(self, on_event: OnEvent = _ignore) -> Iterator[Pipeline]:
-        """The pipeline over all views, with the warehouse's lease held."""
-        views, evolution = dict(self.views), self.evolution
+        """The pipeline over all views that are kept, with the warehouse's lease held."""
+        virtual, evolution = self.virtual_views, self.evolution
+        views = {name: view for name, view in self.views.items() if name not in virtual}
         watched = evolution.watched(views)
         names = (*sources_used(views.values()), *(name.source for name in watched))
         sources = {name: self.source(name) for name in dict.fromkeys(names)}
@@ -204,7 +223,9 @@ class Keeper:
         for name, source in sources.items():
             used = {relation.relation for relation in relations if relation.source == name}
             outbox = self.config.source(name).outbox
-            source.setup(sorted(used | ({outbox} if outbox else set())))
+            # What is gone by now, its feed will tell the views.
+            there = (used | ({outbox} if outbox else set())) & source.schemas().keys()
+            source.setup(sorted(there))
 
     def _units(self, sources: Mapping[str, Source]) -> Units:
         """What holds the parts of global transactions back."""
