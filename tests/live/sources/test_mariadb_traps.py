@@ -343,38 +343,55 @@ def test_savepoints_and_rollbacks_that_a_table_without_transactions_leaves_in_th
     assert rows_since(source, start) == [(1, "a"), (3, "c")]
 
 
-def test_a_feed_and_a_cut_miss_nothing_that_was_logged_but_is_not_visible_yet(
-    server, source, writer
-):
-    """A commit that waits for a replica stands in the log, and no query sees it."""
-    writer("INSERT INTO things VALUES (1, 'before')")
+@contextlib.contextmanager
+def stalled(server, writer, statement):
+    """A commit that waits for a replica: it stands in the log, and no query sees it."""
     writer(
         "SET GLOBAL rpl_semi_sync_master_wait_point = AFTER_SYNC",
         "SET GLOBAL rpl_semi_sync_master_timeout = 600000",
         "SET GLOBAL rpl_semi_sync_master_enabled = ON",
     )
-    logged = log_end(server)
+    before = log_end(server)
 
     def commit() -> None:
         with server.connect("traps", autocommit=True) as other, other.cursor() as cursor:
-            cursor.execute("INSERT INTO things VALUES (2, 'waits')")
+            cursor.execute(statement)
 
     committing = threading.Thread(target=commit)
     committing.start()
     try:
         with server.connect(autocommit=True) as looking:
-            eventually(lambda: log_end(server, looking) != logged)
-        start = source.start_position()
-        with source.cut(["things"]) as cut:
-            seen = read_all(cut, ["things"])
+            eventually(lambda: log_end(server, looking) != before)
+        yield
     finally:
         writer("SET GLOBAL rpl_semi_sync_master_enabled = OFF")
         committing.join()
+
+
+def test_a_feed_and_a_cut_miss_nothing_that_was_logged_but_is_not_visible_yet(
+    server, source, writer
+):
+    writer("INSERT INTO things VALUES (1, 'before')")
+    with stalled(server, writer, "INSERT INTO things VALUES (2, 'waits')"):
+        start = source.start_position()
+        with source.cut(["things"]) as cut:
+            seen = read_all(cut, ["things"])
     assert seen == {("things", (1, "before")): 1}
     later = [t for t in items_since(source, start) if not cut.reflects(t)]
     seen.update(effect_of(later))
     with source.cut(["things"]) as cut:
         assert read_all(cut, ["things"]) == seen
+
+
+def test_a_cut_that_does_not_show_what_lies_before_the_feed_is_refused(server, source, writer):
+    with stalled(server, writer, "INSERT INTO things VALUES (1, 'waits')"):
+        file, offset = log_end(server)
+        with source.feed(["things"], {"file": file, "offset": int(offset)}):
+            with pytest.raises(SourceError) as caught:
+                source.cut(["things"])
+            assert (caught.value.code, caught.value.retryable) == ("cut-refused", True)
+    with source.cut(["things"]) as cut:
+        assert read_all(cut, ["things"]) == {("things", (1, "waits")): 1}
 
 
 def log_end(server, connection=None):

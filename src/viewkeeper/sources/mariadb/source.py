@@ -55,6 +55,8 @@ class MariaDBSource(Source):
         # What the newest feed was checked against; cuts must belong to the same history.
         self._history: History | None = None
         self._feed: MariaDBFeed | None = None
+        # Where the newest feed began; what lies before it is not delivered again.
+        self._start: Place | None = None
         # Tables as they were when we first looked: a feed may start before a later change of them.
         self._seen: dict[str, Table | None] = {}
         # Former values of settings that our own setup changed.
@@ -117,16 +119,33 @@ class MariaDBSource(Source):
         stream = BinlogStream(connect(self._feed_url, self.name), self.name, place)
         believed = {relation: self._seen.get(relation) for relation in relations}
         feed = MariaDBFeed(self.name, stream, place, believed, self._surroundings(relations))
-        self._history, self._feed = history, feed
+        self._history, self._feed, self._start = history, feed, place
         return feed
 
     def cut(self, relations: Sequence[str], shared: Mapping[str, Any] | None = None) -> MariaDBCut:
         invariant(shared is None, "a MariaDB cut can't be shared")
         charsets = self._known_charsets()
         link = connect(self._url, self.name)
-        return MariaDBCut(
+        cut = MariaDBCut(
             self.name, link, self._catalogue, relations, charsets, self._check_history, self._holder
         )
+        try:
+            self._refuse_older(cut)
+        except BaseException:
+            cut.close()
+            raise
+        return cut
+
+    def _refuse_older(self, cut: MariaDBCut) -> None:
+        start = self._start
+        if start is not None and compare(place_of(cut.bound), start, self.name) < 0:
+            raise SourceError(
+                "cut-refused",
+                f"a cut of source {self.name} would miss what its feed has passed",
+                source=self.name,
+                retryable=True,
+                detail="a commit that is in the log is not visible yet: it waits for a replica",
+            )
 
     def health(self) -> Health:
         with self._asking(f"ask source {self.name} how it is") as link:
