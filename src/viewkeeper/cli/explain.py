@@ -12,7 +12,9 @@ from viewkeeper.cli.output import Json, console, write_json, write_line
 from viewkeeper.errors import UsageError
 
 if TYPE_CHECKING:
-    from viewkeeper.views.definition import ViewDefinition
+    from viewkeeper.protocols.choice import Choice
+    from viewkeeper.views.definition import RelationName, ViewDefinition
+    from viewkeeper.views.planning import Route
 
 Project = Annotated[
     Path, typer.Option("--project", help="The project's folder, with its viewkeeper.toml.")
@@ -69,18 +71,25 @@ def explained(
 ) -> dict[str, Any]:
     """All that is shown, for programs: `views.describe`, what follows from it, remarks on the text."""
     from viewkeeper.views.describe import described
-    from viewkeeper.views.planning import obstacles, reads, routes
+    from viewkeeper.views.planning import reads, routes
     from viewkeeper.views.printing import view_sql
+    from viewkeeper.views.pruning import pruned
     from viewkeeper.views.remarks import remarks
+    from viewkeeper.views.upkeep import Upkeep
 
-    reasons = obstacles(definition)
+    choice, refused = _choice(definition)
+    incremental = choice is not None and not choice.is_recomputed
+    stores = Upkeep(pruned(definition)).stores if choice and choice.is_incremental else ()
     return described(definition) | {
         "sql": view_sql(definition),
         "remarks": [] if text is None else list(remarks(definition.name, text)),
         "kinds": {source: kinds[source] for source in definition.sources},
-        "incremental": not reasons,
-        "not_incremental_because": list(reasons),
-        "reaches": _reached(definition, is_incremental=not reasons),
+        "incremental": incremental,
+        "not_incremental_because": list(choice.why) if choice and not incremental else [],
+        "refused": None if refused is None else refused.as_dict(),
+        "reaches": _reached(definition, choice),
+        "protocols": _protocols(definition),
+        "keeps": [{"store": store.name, "holds": store.holds} for store in stores],
         "reads": [
             {
                 "relation": str(read.name),
@@ -89,20 +98,33 @@ def explained(
             }
             for read in reads(definition)
         ],
-        "changes": [] if reasons else [_change(route) for route in routes(definition)],
+        "changes": [_change(route) for route in routes(definition)] if incremental else [],
     }
 
 
-def _change(route: Any) -> dict[str, Any]:
+def _choice(definition: ViewDefinition) -> tuple[Choice | None, UsageError | None]:
+    """Who keeps the view, or why nobody does."""
+    from viewkeeper.protocols.choice import choice_for
+
+    try:
+        return choice_for(definition), None
+    except UsageError as error:
+        return None, error
+
+
+def _change(route: Route) -> dict[str, Any]:
+    from viewkeeper.views.definition import LOCAL
+
     return {
         "term": route.term,
         "alias": route.alias,
-        "relation": str(route.name),
-        "questions": len(route.hops),
+        "relation": _named(route.name),
+        # What the warehouse keeps itself, it need not ask for.
+        "questions": sum(hop.name.source != LOCAL for hop in route.hops),
         "asks": [
             {
-                "source": hop.name.source,
-                "relation": str(hop.name),
+                "source": "the warehouse" if hop.name.source == LOCAL else hop.name.source,
+                "relation": _named(hop.name),
                 "alias": hop.alias,
                 "by": list(hop.key_columns),
                 "keys_from": list(hop.from_columns),
@@ -113,18 +135,43 @@ def _change(route: Any) -> dict[str, Any]:
     }
 
 
-def _reached(definition: ViewDefinition, *, is_incremental: bool) -> dict[str, Any]:
-    """The level that a run reaches with this view, and by which protocol; none if it can't keep it."""
+def _named(name: RelationName) -> str:
+    from viewkeeper.views.definition import LOCAL
+
+    return f"step {name.relation}" if name.source == LOCAL else str(name)
+
+
+def _reached(definition: ViewDefinition, choice: Choice | None) -> dict[str, Any]:
+    """The level that a run reaches with this view, by which protocol and why; none if it can't."""
     from viewkeeper.protocols.batched_sweep import BatchedSweep
 
-    level = BatchedSweep.level if is_incremental else None
+    protocol = None if choice is None else choice.protocol
+    if choice is not None and choice.is_incremental:
+        protocol = BatchedSweep.name
     return {
         "declared": str(definition.level),
         "declared_protocol": definition.protocol,
-        "level": None if level is None else str(level),
-        "protocol": None if level is None else BatchedSweep.name,
-        "meets_declared": level is not None and level >= definition.level,
+        "level": None if choice is None else str(choice.level),
+        "protocol": protocol,
+        "meets_declared": choice is not None and choice.level >= definition.level,
+        "why": [] if choice is None else list(choice.why),
     }
+
+
+def _protocols(definition: ViewDefinition) -> list[dict[str, Any]]:
+    """Every protocol: whether it could keep the view, what it would promise and ask."""
+    from viewkeeper.protocols.choice import LIVE
+
+    return [
+        {
+            "protocol": each.name,
+            "level": str(each.level),
+            "asks": each.asks,
+            "refused_because": None if refused is None else refused.detail or refused.message,
+        }
+        for each in LIVE.values()
+        for refused in (each.refusal(definition),)
+    ]
 
 
 # -- for people -------------------------------------------------------------------------------------
@@ -186,21 +233,29 @@ def _question(hop: dict[str, Any]) -> str:
 def _show_level(document: dict[str, Any]) -> None:
     reaches = document["reaches"]
     _heading("Maintained")
-    if not document["incremental"]:
-        write_line("  not incrementally yet, so `viewkeeper run` refuses it:", "yellow")
-        for reason in document["not_incremental_because"]:
-            _wrapped(reason, "    ")
-        _wrapped("Keep the rows before that as the view, and group when you query it.", "    ")
+    if document["refused"] is not None:
+        refused = document["refused"]
+        write_line("  not as it is declared, so `viewkeeper run` refuses it:", "yellow")
+        for text in (refused["message"], refused["detail"], refused["hint"]):
+            if text:
+                _wrapped(text, "    ")
         return
-    write_line("  incrementally: its change is the sum of its relations' changes")
+    if document["incremental"]:
+        write_line("  from changes")
+    else:
+        write_line("  computed anew, from whole relations at exact cuts", "yellow")
     declared = f"declared: {reaches['declared']}"
     _wrapped(f"reaches {reaches['level']} consistency with {reaches['protocol']} ({declared})")
-    named = reaches["declared_protocol"]
-    if named not in (None, "sweep", reaches["protocol"]):
-        _wrapped(
-            f"The view asks for {named}. `viewkeeper run` keeps every view with "
-            f"{reaches['protocol']}; {named} can be tried in `viewkeeper lab`."
-        )
+    for reason in reaches["why"]:
+        _wrapped(f"· {reason}", "    ")
+    for store in document["keeps"]:
+        _wrapped(f"kept beside it, {store['store']}: {store['holds']}")
+    others = [
+        f"{each['protocol']} ({each['level']})"
+        for each in document["protocols"]
+        if each["refused_because"] is None
+    ]
+    _wrapped(f"could also be kept by `-- protocol:` {', '.join(others)}")
 
 
 def _heading(text: str) -> None:

@@ -50,23 +50,23 @@ def query(
     as_json: Json = False,
 ) -> None:
     """Ask the views, all at one and the same state."""
-    from viewkeeper.runtime.settings import spark_settings_of, storage_of
+    from viewkeeper.runtime.keeper import Keeper
     from viewkeeper.spark.failures import translated
-    from viewkeeper.spark.session import start_spark
-    from viewkeeper.warehouse import Warehouse
 
     named = _named_tables(sql)
     config = read_project(project)
     # Everything that can be wrong is told before Spark takes its seconds to start.
     _warehouse(config).snapshot(as_of)
     shown = SHOWN_ROWS if limit is None and not as_json else limit
-    with start_spark(spark_settings_of(config)) as running:
-        snapshot = Warehouse(storage_of(config), running.bulk).snapshot(as_of)
+    with Keeper(config) as keeper:
+        session, snapshot = keeper.spark.bulk, keeper.warehouse().snapshot(as_of)
         with translated():
-            for view in snapshot.views:
+            for view in (*snapshot.views, *keeper.virtual_views):
                 if named is None or view.casefold() in named:
-                    snapshot.read(view).createOrReplaceTempView(view)
-            result = running.bulk.sql(sql)
+                    is_kept = view in snapshot.views
+                    rows = snapshot.read(view) if is_kept else keeper.read(view, as_of)
+                    rows.createOrReplaceTempView(view)
+            result = session.sql(sql)
             table = (result if shown is None else result.limit(shown + 1)).toArrow()
         types = dict(result.dtypes)
     _show_result(snapshot, table, types, shown, as_json=as_json)

@@ -42,6 +42,7 @@ from viewkeeper.merging.messages import (
 from viewkeeper.merging.mixtures import Promise, algorithm_for
 from viewkeeper.merging.rows import Colour
 from viewkeeper.merging.table import ViewUpdateTable
+from viewkeeper.protocols.choice import period_seconds
 from viewkeeper.protocols.messages import Reflected
 from viewkeeper.runtime.adapting import adapted_extent
 from viewkeeper.runtime.asking import Asked, reflected_by
@@ -192,6 +193,8 @@ class Group:
         self._life: dict[str, str | None] = dict.fromkeys(self.sources)
         self._noted = dict(self.reached)
         self._noted_at = time.monotonic()
+        # When the last batch was begun: a period is counted from there.
+        self._begun_at = time.monotonic()
         self._ending = self._finishing = False
         self._room = threading.Condition()
         self._backlog = 0
@@ -382,7 +385,8 @@ class Group:
                     self._take_in(INVISIBLE_WAIT_SECONDS)
         else:
             idle = not self.jobs and not self.integrator.pending
-            self._take_in(self.around.limits.idle_seconds)
+            wait = self.around.limits.idle_seconds
+            self._take_in(wait if idle else min(wait, self._early_seconds or wait))
             if idle:
                 self._note_positions()
 
@@ -390,7 +394,20 @@ class Group:
     def _may_begin(self) -> bool:
         has_room = len(self.jobs) < self.around.limits.jobs_max
         stays = not self._ending and not self._due and not self.new
-        return bool(self.integrator.pending) and has_room and stays
+        return bool(self.integrator.pending) and has_room and stays and not self._early_seconds
+
+    @property
+    def _early_seconds(self) -> float:
+        """How long the next batch has to wait: a periodic view holds back all that move with it."""
+        if self._finishing or self._is_full:
+            return 0.0
+        periods = (period_seconds(view.definition) or 0.0 for view in self.views.values())
+        return max(0.0, self._begun_at + max(periods, default=0.0) - time.monotonic())
+
+    @property
+    def is_loose(self) -> bool:
+        """Whether its views ask for no more than to be right in the end, whatever others show."""
+        return all(v.definition.level is Level.CONVERGENT for v in self.views.values())
 
     # -- taking in --------------------------------------------------------------------------------
 
@@ -593,6 +610,7 @@ class Group:
             )
         if job.concerned:
             self.jobs[job.row] = job
+        self._begun_at = time.monotonic()
         for arrival in batch:
             self._applied[arrival.transaction.source] = arrival.transaction.number
         streams = tuple(sorted({arrival.origin.source for arrival in batch}))

@@ -31,6 +31,7 @@ from viewkeeper.runtime.view import View
 from viewkeeper.sources.interface import FeedItem, Position, Source, SourceTransaction
 from viewkeeper.spark.session import Spark
 from viewkeeper.views.definition import RelationName
+from viewkeeper.views.level import Level
 from viewkeeper.warehouse.writer import Writer
 
 
@@ -158,7 +159,11 @@ class Pipeline:
         """The views' groups; where members stand at different cuts, they begin apart."""
         new = set(self.new_views)
         reads = {name: view.definition.relations for name, view in self.views.items()}
-        for views in partition(reads):
+        # Who is content to be right in the end waits for nobody, and nobody for it.
+        levels = {name: view.definition.level for name, view in self.views.items()}
+        loose = [name for name, level in levels.items() if level is Level.CONVERGENT]
+        strict = {name: names for name, names in reads.items() if name not in loose}
+        for views in (*partition(strict), *((name,) for name in loose)):
             old = [name for name in views if name not in new]
             members = tuple(self._aligned(old))
             if len(members) == 1 and len(old) == len(views):
@@ -235,7 +240,9 @@ class Pipeline:
             if isinstance(item, SourceTransaction)
             for change in item.changes
         }
-        concerned = tuple(g for g in self.groups if not changed.isdisjoint(g.relations))
+        concerned = tuple(
+            g for g in self.groups if not g.is_loose and not changed.isdisjoint(g.relations)
+        )
         if len(concerned) > 1:
             self._replace(concerned, [name for g in concerned for name in g.views])
 

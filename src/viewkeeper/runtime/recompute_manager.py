@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from viewkeeper.algebra.expressions import Column, Output
 from viewkeeper.protocols.recompute import Recompute
 from viewkeeper.runtime.asking import Questions
 from viewkeeper.runtime.buffering import BufferedManager, Materials
-from viewkeeper.runtime.contents import Reading
+from viewkeeper.runtime.contents import Reading, narrowed
 from viewkeeper.runtime.jobs import Job
 from viewkeeper.spark.staged import StagedRelation, Staging
 from viewkeeper.views.assembly import WholeView
-from viewkeeper.views.definition import RelationName
 
 
 class RecomputeManager(BufferedManager):
@@ -48,9 +46,5 @@ class RecomputeManager(BufferedManager):
         self.counts.questions += asked
         self.counts.answers += asked
         self.counts.reads += len(relations)
-
-        def contents(name: RelationName) -> Any:
-            columns = self.schemas[name].names
-            return relations[name].select(tuple(Output(c, Column(c)) for c in columns))
-
-        return staging.taken(self._view.evaluated(contents).consolidated())
+        rows = self._view.evaluated(narrowed(self.definition, relations))
+        return staging.taken(rows.consolidated())

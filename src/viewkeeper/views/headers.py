@@ -24,7 +24,7 @@ PROTOCOLS = (
 )  # fmt: skip
 REFRESH = ("auto", "incremental", "incremental-strict", "full")
 SETTINGS = (
-    "refresh", "publish", "keep", "evolve", "freshness", "dispensable", "irreplaceable", "extent",
+    "refresh", "every", "publish", "keep", "evolve", "freshness", "dispensable", "irreplaceable", "extent",
 )  # fmt: skip
 _KNOWN = ("consistency", "protocol", *SETTINGS)
 

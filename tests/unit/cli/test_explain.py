@@ -65,18 +65,36 @@ def test_the_page_in_the_documentation_shows_what_is_printed(example, capsys):
         assert line.strip() in printed
 
 
-def test_a_view_that_groups_says_why_it_is_not_incremental(example, capsys):
+def test_a_view_that_groups_says_what_is_kept_beside_it(example, capsys):
     (example / "views" / "totals.sql").write_text(
-        "SELECT c.region, count(*) AS customers FROM crm.customers c GROUP BY c.region"
+        "SELECT c.region, count(*) AS customers, min(c.name) AS first "
+        "FROM crm.customers c GROUP BY c.region"
     )
     totals = explained(capsys, example, "totals")["totals"]
-    assert not totals["incremental"]
-    assert totals["changes"] == []
-    assert totals["reaches"]["level"] is None
+    assert totals["incremental"]
+    assert totals["reaches"]["level"] == "complete"
+    assert any("for MIN" in kept["holds"] for kept in totals["keeps"])
+    suits = {each["protocol"] for each in totals["protocols"] if not each["refused_because"]}
+    assert suits == {"sweep", "recompute", "periodic", "virtual"}
     assert execute(["explain", "totals", "--project", str(example)]) == 0
     text = capsys.readouterr().out
-    assert "GROUP BY is not linear" in text
-    assert "not kept yet" in text
+    assert "kept beside it" in text
+    assert "no other protocol keeps steps, groups or DISTINCT from changes" in text
+
+
+def test_a_view_that_can_not_be_kept_from_changes_says_why_it_is_computed_anew(example, capsys):
+    (example / "views" / "mean.sql").write_text(
+        "SELECT sum(CAST(o.quantity AS DOUBLE)) AS total FROM shop.orders o"
+    )
+    mean = explained(capsys, example, "mean")["mean"]
+    assert not mean["incremental"]
+    assert mean["changes"] == []
+    assert mean["reaches"]["protocol"] == "recompute"
+    assert mean["reaches"]["level"] == "strong"
+    assert not mean["reaches"]["meets_declared"]
+    assert "over doubles" in " ".join(mean["not_incremental_because"])
+    assert execute(["explain", "mean", "--project", str(example)]) == 0
+    assert "computed anew" in capsys.readouterr().out
 
 
 def test_a_view_with_steps_is_explained_with_them(example, capsys):
@@ -100,12 +118,14 @@ def test_a_view_over_a_view_is_explained_over_the_sources(example, capsys):
     assert numbered["sources"] == ["shop", "crm"]
 
 
-def test_a_protocol_that_does_not_run_live_is_told(example, capsys):
+def test_a_protocol_that_can_not_keep_the_view_is_told_with_its_reason(example, capsys):
     (example / "views" / "own.sql").write_text(
-        "-- protocol: strobe\nSELECT c.customer_id FROM crm.customers c"
+        "-- consistency: strong\n-- protocol: strobe\nSELECT c.name FROM crm.customers c"
     )
+    own = explained(capsys, example, "own")["own"]
+    assert own["refused"]["code"] == "protocol-not-applicable"
     assert execute(["explain", "own", "--project", str(example)]) == 0
-    assert "The view asks for strobe." in capsys.readouterr().out
+    assert "does not show customer_id of crm.customers" in capsys.readouterr().out
 
 
 def test_an_unknown_view_is_told_with_the_known_ones(example, capsys):
