@@ -43,6 +43,8 @@ def sentence(event: Event) -> str:
     match event["event"]:
         case "sources_ready":
             return f"The sources are there: {', '.join(event['sources'])}."
+        case "dashboard":
+            return f"The dashboard is at {event['url']} as long as the demo runs."
         case "run_started":
             return f"viewkeeper run is process {event['pid']}."
         case "loaded":

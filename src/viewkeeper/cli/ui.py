@@ -41,7 +41,7 @@ def ui(
 
     server = DashboardServer(config, host, PORT if port is None else port, token)
     if as_json:
-        write_json({"url": server.url})
+        write_json({"event": "dashboard", "url": server.url})
     else:
         write_line(f"The dashboard is at {server.url}   (Ctrl-C ends it)")
     if browse:

@@ -94,6 +94,7 @@ class _Story:
         """All steps in order; whether nothing was lost, nothing doubled, and every audit equal."""
         self._tell("began", seconds=seconds, sources=list(SOURCES))
         scene = self._set_the_scene()
+        self._open_dashboard(scene)
         writers = Writers(scene)
         self._stack.callback(writers.stop)
         run = self._first_run(scene, writers)
@@ -128,6 +129,11 @@ class _Story:
         scene = write_scene(self._folder, servers.urls())
         self._tell("sources_ready", sources=list(scene.urls))
         return scene
+
+    def _open_dashboard(self, scene: Scene) -> None:
+        """A process of its own too: it goes on telling while the run is dead."""
+        dashboard = self._started(scene, "ui", "--port", "0")
+        self._tell("dashboard", url=self._awaited(dashboard, "dashboard")["url"])
 
     def _tell_of_anomalies(self) -> None:
         from viewkeeper.demo.anomaly import compared

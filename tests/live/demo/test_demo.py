@@ -83,6 +83,7 @@ def test_the_demo_tells_its_story_to_the_end(scratch):
     assert by_kind["resumed"]["goes_on_after"] == by_kind["killed"]["transactions"]
     settled = by_kind["settled"]
     assert settled["transactions"] == settled["committed"] > 20
+    assert by_kind["dashboard"]["url"].startswith("http://127.0.0.1:")
     summary = events[-1]
     assert summary["event"] == "summary"
     assert summary["audits"] == {"addresses": "equal", "referrals": "equal", "sales": "equal"}

@@ -27,6 +27,10 @@ LOAD = [
 ]
 
 
+# The reverse order of the beginnings.
+ENDINGS = ["killed run --allow-setup", "writers stopped", "killed ui --port 0", "servers stopped"]
+
+
 class Stage:
     """What the actors do, and what was done to them."""
 
@@ -69,8 +73,9 @@ def stage(monkeypatch):
 
         def __init__(self, scene, *words):
             self.words = words
-            scripts = {("audit",): stage.audit, ("run",): stage.second_run}
-            self.script = list(scripts.get(words, stage.first_run))
+            scripts = {"audit": stage.audit, "ui": [{"event": "dashboard", "url": "here"}]}
+            runs = stage.first_run if "--allow-setup" in words else stage.second_run
+            self.script = list(scripts.get(words[0], runs))
 
         def next_event(self, wait_seconds):
             if not self.script:
@@ -100,7 +105,7 @@ def test_all_is_well_when_every_commit_is_a_state_and_the_audit_is_equal(stage):
     assert events[-1]["ok"]
     assert events[-1]["audits"] == {"sales": "equal"}
     # Everything was ended before the summary said so, in the reverse order of its beginning.
-    assert stage.done[-3:] == ["killed run --allow-setup", "writers stopped", "servers stopped"]
+    assert stage.done[-4:] == ENDINGS
 
 
 def test_a_state_too_many_is_no_success(stage):
@@ -121,7 +126,7 @@ def test_when_a_command_fails_everything_is_ended_and_nothing_kept(stage, tmp_pa
     stage.second_run.clear()
     with pytest.raises(ViewkeeperError):
         told(tmp_path / "kept")
-    assert stage.done[-3:] == ["killed run --allow-setup", "writers stopped", "servers stopped"]
+    assert stage.done[-4:] == ENDINGS
     assert list(tmp_path.iterdir()) == []
 
 
