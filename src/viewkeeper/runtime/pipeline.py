@@ -137,7 +137,11 @@ class Pipeline:
 
     def load(self, on_rows: OnRows = lambda name, rows: None) -> None:
         """Begin to keep the views; returns when the new ones are filled."""
-        dropped = self.writer.latest.shown_views.keys() - self.views.keys()
+        dropped = {
+            name
+            for name, state in self.writer.latest.shown_views.items()
+            if name not in self.views and not state.definition.is_retired
+        }
         if dropped:
             self._around.epochs.drop(frozenset(dropped))
         self._around = replace(self._around, on_rows=on_rows)
