@@ -235,7 +235,7 @@ def _show_history(entries: list[Entry], *, every: bool) -> None:
     for entry in entries:
         changed = ", ".join(
             f"{view} +{tally.inserted} −{tally.deleted}"
-            for view, tally in entry.statistics.items()
+            for view, tally in entry.shown_statistics.items()
             if tally.rows
         )
         grid.add_row(
@@ -244,12 +244,17 @@ def _show_history(entries: list[Entry], *, every: bool) -> None:
             _range(entry),
             entry.committed_at.strftime("%Y-%m-%d %H:%M:%S"),
             changed or "none",
-            ", ".join(
-                f"{source} {value if isinstance(value, str) else json.dumps(value)}"
-                for source, value in entry.positions.items()
-            ),
+            ", ".join(f"{source} {_place(value)}" for source, value in entry.positions.items()),
         )
     console().print(grid)
+
+
+def _place(position: Any) -> str:
+    """A source's position as far as it tells people something; --json has it whole."""
+    if not isinstance(position, dict):
+        return str(position)
+    told = [position[word] for word in ("lsn", "gtid", "seq") if word in position]
+    return str(told[0]) if told else json.dumps(position)
 
 
 def _range(entry: Entry) -> str:
@@ -272,7 +277,7 @@ def entry_document(entry: Entry) -> dict[str, Any]:
         "committed_at": entry.committed_at.isoformat(),
         "positions": dict(entry.positions),
         "cut": entry.cut,
-        "rows": {view: vars(tally) for view, tally in entry.statistics.items()},
+        "rows": {view: vars(tally) for view, tally in entry.shown_statistics.items()},
         "views": {view: state.as_json() for view, state in entry.shown_views.items()},
     }
 

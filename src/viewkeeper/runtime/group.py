@@ -46,7 +46,7 @@ from viewkeeper.protocols.choice import period_seconds
 from viewkeeper.protocols.messages import Reflected
 from viewkeeper.runtime.adapting import adapted_extent
 from viewkeeper.runtime.asking import Asked, reflected_by
-from viewkeeper.runtime.bulk_reading import OnRows
+from viewkeeper.runtime.bulk_reading import OnRows, RowsRead
 from viewkeeper.runtime.change_tables import ChangeTables
 from viewkeeper.runtime.contents import Reading, narrowed, whole_schemas
 from viewkeeper.runtime.epochs import Epochs, FilledView
@@ -529,6 +529,9 @@ class Group:
             for name in self.sources
             if name in self.read_sources
         }
+        for name, cut in cuts.items():
+            if self._compared(name, cut.bound, self.reached[name]) < 0:
+                raise _cut_behind(name)
         self._await_bounds(cuts)
         return cuts
 
@@ -790,9 +793,14 @@ class Group:
                 cuts = self._open_cuts(stack)
                 waiting = tuple(self.integrator.pending)
                 reflected = self._reflected(cuts)
-                yield Reading(staging, cuts, reflected, waiting, self._changes, self.around.on_rows)
+                yield Reading(staging, cuts, reflected, waiting, self._changes, self._on_rows)
         finally:
             stage.remove()
+
+    def _on_rows(self, name: RelationName, read: RowsRead) -> None:
+        if self._ending:
+            raise _Stopped
+        self.around.on_rows(name, read)
 
     # -- schema changes ---------------------------------------------------------------------------
 
@@ -852,6 +860,17 @@ class Group:
             note = self.around.log.told(plan, status)
             self.around.tell({"event": "schema_waits", **note})
         return False
+
+
+def _cut_behind(name: str) -> SourceError:
+    return SourceError(
+        "cut-behind",
+        f"source {name} shows an older state than the views have already",
+        source=name,
+        retryable=True,
+        detail="a replica that lags behind, or a server that was restored",
+        hint="it is tried again; if it stays so, look at where the source's address leads",
+    )
 
 
 def _feed_behind(names: list[str], waited_seconds: float) -> SourceError:

@@ -47,7 +47,6 @@ from viewkeeper.spark.session import Spark, start_spark
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import RelationName
 from viewkeeper.warehouse.background import Background, Housekeeping
-from viewkeeper.warehouse.columns import owner_of
 from viewkeeper.warehouse.entries import ViewState
 from viewkeeper.warehouse.ledger import Ledger
 from viewkeeper.warehouse.warehouse import Warehouse
@@ -264,7 +263,7 @@ class Keeper:
         stop = stop or threading.Event()
         with self.pipeline(on_event) as pipeline:
             report = RunReport()
-            self._load(pipeline, on_event)
+            self._load(pipeline, on_event, stop)
             targets = pipeline.committed_now() if until_caught_up else {}
             deadline = None if for_seconds is None else time.monotonic() + for_seconds
             painted: list[dict[str, Any]] = []
@@ -288,10 +287,10 @@ class Keeper:
         """Bring everything in that is committed at the sources now."""
         return self.run(until_caught_up=True, on_event=on_event)
 
-    def _load(self, pipeline: Pipeline, on_event: OnEvent) -> None:
+    def _load(self, pipeline: Pipeline, on_event: OnEvent, stop: threading.Event) -> None:
         new = pipeline.new_views
         if not new:
-            pipeline.load()
+            pipeline.load(stopping=stop.is_set)
             return
         on_event({"event": "loading", "views": list(new)})
         started = time.monotonic()
@@ -299,7 +298,9 @@ class Keeper:
         def read(name: RelationName, seen: RowsRead) -> None:
             on_event({"event": "relation_read", "relation": str(name), **seen.as_dict()})
 
-        pipeline.load(read)
+        pipeline.load(read, stop.is_set)
+        if stop.is_set():
+            return
         on_event(
             {
                 "event": "loaded",
@@ -321,7 +322,7 @@ class Keeper:
     def audit(self, view: str | None = None) -> list[Audit]:
         """Bring the views up to date, then recompute them at that very state and compare."""
         with self.pipeline() as pipeline:
-            self._load(pipeline, _ignore)
+            self._load(pipeline, _ignore, threading.Event())
             names = list(pipeline.views) if view is None else [self._known(view)]
             warehouse = self.warehouse()
             return [audited(pipeline, warehouse, name) for name in names]
@@ -354,7 +355,6 @@ def _batch_event(cycle: Cycle) -> dict[str, Any]:
         "asked": {source: vars(asked) for source, asked in cycle.asked.items()},
         "changed": {
             view: {"inserted": tally.inserted, "deleted": tally.deleted}
-            for view, tally in cycle.entry.statistics.items()
-            if owner_of(view) is None
+            for view, tally in cycle.entry.shown_statistics.items()
         },
     }

@@ -135,8 +135,12 @@ class Pipeline:
         known = {name: s.definition.written for name, s in self.writer.latest.views.items()}
         return tuple(n for n, view in self.views.items() if known.get(n) != view.written)
 
-    def load(self, on_rows: OnRows = lambda name, rows: None) -> None:
-        """Begin to keep the views; returns when the new ones are filled."""
+    def load(
+        self,
+        on_rows: OnRows = lambda name, rows: None,
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Begin to keep the views; returns when the new ones are filled, or at once when stopping."""
         dropped = {
             name
             for name, state in self.writer.latest.shown_views.items()
@@ -149,7 +153,7 @@ class Pipeline:
             self._form_groups()
             self._unite()
         self.feeds.__enter__()
-        while not self._is_loaded:
+        while not self._is_loaded and not stopping():
             self._raise_failure()
             self._loading.wait(0.2)
             self._loading.clear()

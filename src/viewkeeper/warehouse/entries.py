@@ -170,6 +170,11 @@ class Entry:
         return {name: state for name, state in self.views.items() if owner_of(name) is None}
 
     @property
+    def shown_statistics(self) -> dict[str, Tally]:
+        """What the epoch did to the views that are for people."""
+        return {name: t for name, t in self.statistics.items() if owner_of(name) is None}
+
+    @property
     def serves_from(self) -> int:
         """The first transaction number whose state this entry holds, as far as its log goes."""
         return min(self.first_txn, self.last_txn)
