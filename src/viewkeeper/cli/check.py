@@ -52,11 +52,43 @@ def check(
         )
     reports = [_report(config, each, allow_setup) for each in config.sources.values()]
     good = not any(f["severity"] == "refused" for report in reports for f in report["findings"])
+    views = _views(config) if good else []
+    refused = [view for view in views if view["error"] is not None]
     if as_json:
-        write_json({"ok": good, "sources": reports})
+        write_json({"ok": good and not refused, "sources": reports, "views": views})
     else:
         _show(reports, good)
-    raise typer.Exit(GOOD if good else FAILED)
+        _show_views(refused)
+    raise typer.Exit(GOOD if good and not refused else FAILED)
+
+
+def _views(config: ProjectConfig) -> list[dict[str, Any]]:
+    """Who keeps each view, or why nobody can; the sources can be read, so names can be resolved."""
+    from viewkeeper.protocols.choice import choice_for
+    from viewkeeper.runtime.keeper import Keeper
+
+    if not any(config.views_folder.glob("*.sql")):
+        return []
+    found: list[dict[str, Any]] = []
+    with Keeper(config) as keeper:
+        for name, view in keeper.views.items():
+            try:
+                choice = choice_for(view.definition)
+            except UsageError as error:
+                found.append({"view": name, "protocol": None, "why": [], "error": error.as_dict()})
+            else:
+                told = {"protocol": choice.protocol, "why": list(choice.why), "error": None}
+                found.append({"view": name, **told})
+    return found
+
+
+def _show_views(refused: Sequence[dict[str, Any]]) -> None:
+    for view in refused:
+        error = view["error"]
+        write_line(f"  ✗ {error['message']} [{error['code']}]", "bold red")
+        for text in (error["detail"], error["hint"]):
+            if text:
+                write_line(f"      {text}")
 
 
 def _print_script(config: ProjectConfig, name: str, as_json: bool) -> None:

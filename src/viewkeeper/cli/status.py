@@ -73,6 +73,7 @@ def _status(keeper: Any) -> dict[str, Any]:
                 "state": run["state"],
                 "level": run["views"].get(name, {}).get("level"),
                 "protocol": run["views"].get(name, {}).get("protocol"),
+                "why": run["views"].get(name, {}).get("why", []),
                 "rows": counted_rows(warehouse.storage, latest, name),
                 "epoch": latest.epoch if latest else 0,
                 "definition_version": view.definition_version,

@@ -38,7 +38,6 @@ from viewkeeper.views.level import Level
 from viewkeeper.views.pruning import pruned
 from viewkeeper.views.upkeep import Upkeep
 
-REFRESHES = ("auto", "incremental", "incremental-strict", "full")
 SWEEP, RECOMPUTE, PERIODIC, VIRTUAL = "sweep", "recompute", "periodic", "virtual"
 
 _UNITS = {"s": 1, "min": 60, "h": 3600}
@@ -190,12 +189,6 @@ LIVE: dict[str, LiveProtocol] = {
 def choice_for(definition: ViewDefinition) -> Choice:
     """Who keeps the view; raises UsageError where nobody can as it is declared."""
     refresh = setting(definition, "refresh") or "auto"
-    if refresh not in REFRESHES:
-        raise UsageError(
-            "bad-refresh",
-            f"{definition.name} can't be refreshed {refresh}",
-            detail=f"refresh is one of {', '.join(REFRESHES)}",
-        )
     if definition.protocol is not None:
         return _named(definition, LIVE[definition.protocol], refresh)
     obstacles = Upkeep(pruned(definition)).obstacles

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from viewkeeper.protocols.choice import choice_for
 from viewkeeper.runtime.view import View
 
 FILE = ".viewkeeper/run.json"
@@ -22,18 +23,13 @@ class RunState:
     """Written on every event of a run; says ``stopped`` after it."""
 
     def __init__(self, folder: Path, views: Mapping[str, View]) -> None:
+        """Raises UsageError for a view that nobody can keep as it is declared."""
         self._path = folder / FILE
         self._state: dict[str, Any] = {
             "pid": os.getpid(),
             "state": "starting",
             "since": _now(),
-            "views": {
-                name: {
-                    "level": str(view.definition.level),
-                    "protocol": view.definition.protocol or "sweep",
-                }
-                for name, view in views.items()
-            },
+            "views": {name: _kept(view) for name, view in views.items()},
         }
 
     def __enter__(self) -> RunState:
@@ -79,6 +75,13 @@ def read_run_state(folder: Path) -> dict[str, Any]:
     if state["state"] != "stopped" and not _is_alive(int(state["pid"])):
         state["state"] = "stopped"
     return state
+
+
+def _kept(view: View) -> dict[str, Any]:
+    """By whom, why, and at which level: the one that is declared, or the one that can be had."""
+    choice = choice_for(view.definition)
+    level = min(choice.level, view.definition.level)
+    return {"level": str(level), "protocol": choice.protocol, "why": list(choice.why)}
 
 
 def _is_alive(pid: int) -> bool:
