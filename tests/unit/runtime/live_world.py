@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import random
 import sqlite3
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 
@@ -79,6 +81,8 @@ class LiveWorld:
     scenario: Scenario
     definition: ViewDefinition
     seed: int
+    # Where a job's rows are staged; in memory, unless a session is given that everything goes to.
+    session: Any = None
 
     def __post_init__(self) -> None:
         self.rng = random.Random(f"live {self.seed}")
@@ -87,7 +91,7 @@ class LiveWorld:
         self.tables = ChangeTables(whole_schemas([self.definition]))
         self.tables.add(self.arrivals)
         self.extent = self.states[0]
-        self.staging = Staging(None, Path())  # type: ignore[arg-type]
+        self.staging = self._staging(Path())
         self.manager = self.made_manager()
 
     def _arrivals(self) -> list[Arrival]:
@@ -138,7 +142,7 @@ class LiveWorld:
             tuple(sorted(sources)),
             self.tables,
             sources,  # type: ignore[arg-type]
-            SimpleNamespace(bulk=None),  # type: ignore[arg-type]
+            SimpleNamespace(bulk=self.session),  # type: ignore[arg-type]
             None,  # type: ignore[arg-type]
         )
         return workshop.manager(View(self.definition, ""))
@@ -153,7 +157,9 @@ class LiveWorld:
             self.manager.arrived(self.arrivals[told:seen])
             told = max(told, seen)
             batch = tuple(self.arrivals[done : done + size])
-            table = self.manager.maintain(self._job(batch, told))[self.definition.name]
+            with tempfile.TemporaryDirectory() as folder:
+                job = self._job(batch, told, self._staging(Path(folder)))
+                table = self.manager.maintain(job)[self.definition.name]
             done += size
             self.manager.settled(self._numbers(done))
             states += self._shown(table, batch)
@@ -177,7 +183,12 @@ class LiveWorld:
             numbers[arrival.transaction.source] = arrival.transaction.number
         return numbers
 
-    def _job(self, batch: tuple[Arrival, ...], told: int) -> SimpleNamespace:
+    def _staging(self, folder: Path) -> Staging:
+        if self.session is None:
+            return Staging(None, folder)  # type: ignore[arg-type]
+        return Staging(self.session, folder, in_process_rows_max=0)
+
+    def _job(self, batch: tuple[Arrival, ...], told: int, staging: Staging) -> SimpleNamespace:
         """Its cuts have the batch, and of what else has arrived whatever chance makes visible."""
         last = batch[-1].number
         contents = dict(self.scenario.initial)
@@ -197,13 +208,13 @@ class LiveWorld:
             also = (a.transaction.number for a in later if a.transaction.source == source)
             reflected[source] = Reflected(number, also=frozenset(also))
         paces = {source: Pace(SourceLimits()) for source in cuts}
-        questions = Questions(cuts, reflected, self.staging, paces)  # type: ignore[arg-type]
+        questions = Questions(cuts, reflected, staging, paces)  # type: ignore[arg-type]
         return SimpleNamespace(
             batch=batch,
             concerned=(self.definition.name,),
             questions=questions,
             asking=lambda: contextlib.nullcontext(questions),
-            stage=SimpleNamespace(path=Path()),
+            stage=SimpleNamespace(path=staging.folder),
         )
 
 
