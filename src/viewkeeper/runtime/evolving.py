@@ -15,7 +15,7 @@ from viewkeeper.algebra.expressions import Cast, Column, Expression, Literal, co
 from viewkeeper.algebra.types import Row, Schema
 from viewkeeper.evolution import changes as schema_changes
 from viewkeeper.evolution.adaptation import Method
-from viewkeeper.evolution.changes import catalog_after
+from viewkeeper.evolution.changes import catalog_after, relation_in
 from viewkeeper.evolution.differences import differences
 from viewkeeper.evolution.effects import Decision, Effect, Kind, planned
 from viewkeeper.evolution.knowledge import Knowledge
@@ -131,7 +131,8 @@ class Foreseen:
 def foreseen(reported: SchemaChange, views: Mapping[str, View], known: Evolution) -> Foreseen:
     """What becomes of the views when a source did this."""
     before, after = _relations(reported)
-    steps = differences(before, after, reported.renamed_columns, rewrites=reported.rewrites)
+    before, renamed = _by_our_names(before, reported.renamed_columns, known.catalog)
+    steps = differences(before, after, renamed, rewrites=reported.rewrites)
     evolving = {name: EvolvingView(v.definition, v.preferences) for name, v in views.items()}
     effects: list[Effect] = []
     for _, found in planned(steps, evolving, known.knowledge, known.catalog):
@@ -170,6 +171,23 @@ def _relations(
         name = RelationName(reported.source, reported.renamed_to)
         return before, replace(before, name=name)
     return before, _in_catalog(reported.source, reported.relation, reported.after)
+
+
+def _by_our_names(
+    before: CatalogRelation | None, renamed: Mapping[str, str], catalog: Catalog
+) -> tuple[CatalogRelation | None, Mapping[str, str]]:
+    """What the source says was before, by the names that we know its columns by.
+
+    SQLite keeps no record of a column that was renamed twice: it knows the place, and the last name.
+    """
+    known = None if before is None else relation_in(catalog, before.name)
+    if before is None or known is None or known.schema == before.schema:
+        return before, renamed
+    pairs = list(zip(known.schema, before.schema, strict=False))
+    if len(known.schema) != len(before.schema) or any(o.type != t.type for o, t in pairs):
+        return before, renamed
+    chained = {ours.name: renamed.get(theirs.name, theirs.name) for ours, theirs in pairs}
+    return known, {old: new for old, new in chained.items() if old != new}
 
 
 def _in_catalog(

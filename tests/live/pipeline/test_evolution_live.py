@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import random
 import threading
+import time
 
 import pytest
 
+from viewkeeper.errors import SourceError
 from viewkeeper.runtime.audit import audited
 from viewkeeper.runtime.keeper import Keeper
 
@@ -197,3 +200,73 @@ def test_a_change_waits_for_approval_and_goes_on_when_it_has_it(shop, running_sp
         # Without the column, from the old rows alone: nothing was asked of anybody.
         assert events[2]["rows_read"] == 0
         assert audited(pipeline, keeper.warehouse(), "sales").is_equal
+
+
+class Storm:
+    """A schema change every 200 ms, now here, now there; every statement is possible when it comes."""
+
+    def __init__(self, shop, seed: int) -> None:
+        self._shop, self._rng = shop, random.Random(seed)
+        self._names = {"shop": "orders", "crm": "customers", "geo": "regions"}
+        self._columns = {"shop": "qty", "crm": "name", "geo": "rname"}
+        self._added: dict[str, list[str]] = {"shop": [], "crm": [], "geo": []}
+        self.count = 0
+
+    def strike(self) -> None:
+        self.count += 1
+        source = self._rng.choice(("shop", "crm", "geo"))
+        table, column = self._names[source], self._columns[source]
+        kind = self._rng.random()
+        if kind < 0.5:
+            self._columns[source] = f"c{self.count}"
+            statement = f"ALTER TABLE {table} RENAME COLUMN {column} TO c{self.count}"
+        elif kind < 0.7 or (kind < 0.85 and not self._added[source]):
+            self._added[source].append(f"extra{self.count}")
+            statement = f"ALTER TABLE {table} ADD COLUMN extra{self.count} INTEGER"
+        elif kind < 0.85 and source != "geo":
+            statement = f"ALTER TABLE {table} DROP COLUMN {self._added[source].pop()}"
+        elif source == "crm":
+            self._names[source] = f"t{self.count}"
+            statement = f"ALTER TABLE {table} RENAME TO t{self.count}"
+        else:
+            return
+        self._shop.run(source, statement)
+
+
+def test_a_storm_of_schema_changes_ends_consistent(shop, running_spark):
+    seconds = float(os.environ.get("VIEWKEEPER_STORM_SECONDS", "5"))
+    fill(shop)
+    shop.write_view("sales", SALES)
+    shop.write_view("per_region", PER_REGION)
+    events = []
+    storm = Storm(shop, seed=3)
+    with (
+        Keeper.open(shop.folder, allow_setup=True) as keeper,
+        keeper.pipeline(events.append) as pipeline,
+        Writers(shop),
+    ):
+        pipeline.load()
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            struck = time.monotonic()
+            storm.strike()
+            while time.monotonic() < struck + 0.2:
+                go_on(pipeline)
+        targets = pipeline.committed_now()
+        while not pipeline.has_applied(targets):
+            go_on(pipeline)
+        changed = [event for event in events if event["event"] == "schema_changed"]
+        assert len(changed) > seconds
+        for view in ("sales", "per_region"):
+            audit = audited(pipeline, keeper.warehouse(), view)
+            assert audit.is_equal, audit
+    print(f"{storm.count} changes, {len(changed)} taken, all views equal")  # noqa: T201
+
+
+def go_on(pipeline) -> None:
+    """The next epoch; what passes by itself is waited for."""
+    try:
+        pipeline.cycle(0.05)
+    except SourceError as error:
+        if not error.retryable:
+            raise
