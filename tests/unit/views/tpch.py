@@ -26,6 +26,9 @@ _SUPPLIERS, _CUSTOMERS, _PARTS, _ORDERS = 6, 12, 9, 45
 
 
 class _Chance(random.Random):
+    # How many times as many rows; nations and regions stay as they are.
+    scale = 1
+
     def money(self, least: int, most: int) -> Decimal:
         return Decimal(self.randint(100 * least, 100 * most)).scaleb(-2)
 
@@ -33,17 +36,18 @@ class _Chance(random.Random):
         return first + dt.timedelta(days=self.randrange(days))
 
 
-def contents(seed: int) -> dict[RelationName, Bag]:
-    """All eight tables; the seed alone decides."""
+def contents(seed: int, scale: int = 1) -> dict[RelationName, Bag]:
+    """All eight tables; the seed and the scale alone decide."""
     chance = _Chance(seed)
-    orders = [_order(chance, key) for key in range(1, _ORDERS + 1)]
+    chance.scale = scale
+    orders = [_order(chance, key) for key in range(1, _ORDERS * scale + 1)]
     tables = {
         "crm.region": [(key, name, "") for key, name in enumerate(_REGIONS)],
         "crm.nation": [(k, n, r, "") for k, (n, r) in enumerate(_NATIONS.items())],
-        "supply.supplier": [_supplier(chance, key) for key in range(1, _SUPPLIERS + 1)],
-        "supply.part": [_part(chance, key) for key in range(1, _PARTS + 1)],
+        "supply.supplier": [_supplier(chance, key) for key in range(1, _SUPPLIERS * scale + 1)],
+        "supply.part": [_part(chance, key) for key in range(1, _PARTS * scale + 1)],
         "supply.partsupp": _offers(chance),
-        "crm.customer": [_customer(chance, key) for key in range(1, _CUSTOMERS + 1)],
+        "crm.customer": [_customer(chance, key) for key in range(1, _CUSTOMERS * scale + 1)],
         "sales.orders": orders,
         "sales.lineitem": [line for order in orders for line in _lines(chance, order)],
     }
@@ -63,10 +67,11 @@ def _part(chance: _Chance, key: int) -> Row:
 
 
 def _offers(chance: _Chance) -> list[Row]:
-    pairs = [(p, s) for p in range(1, _PARTS + 1) for s in range(1, _SUPPLIERS + 1)]
+    parts, suppliers = _PARTS * chance.scale, _SUPPLIERS * chance.scale
+    pairs = [(p, s) for p in range(1, parts + 1) for s in range(1, suppliers + 1)]
     return [
         (part, supplier, chance.randint(1, 200), chance.money(1, 30), "")
-        for part, supplier in chance.sample(pairs, 30)
+        for part, supplier in chance.sample(pairs, 30 * chance.scale)
     ]
 
 
@@ -79,7 +84,7 @@ def _customer(chance: _Chance, key: int) -> Row:
 
 def _order(chance: _Chance, key: int) -> Row:
     # Some customers never order anything.
-    customer = chance.randint(1, _CUSTOMERS - 4)
+    customer = chance.randint(1, (_CUSTOMERS - 4) * chance.scale)
     placed = chance.day(dt.date(1993, 6, 1), 1100)
     priority = chance.choice(("1-URGENT", "2-HIGH", "5-LOW"))
     comment = chance.choice(("nothing", "special packing requests"))
@@ -98,8 +103,10 @@ def _line(chance: _Chance, order: Row, number: int) -> Row:
     if chance.random() < 0.1:
         dates[0] = chance.day(dt.date(1995, 9, 1), 30)
     quantity = Decimal(chance.choice((1, 2, 12, 25, 48, 90)))
+    part = chance.randint(1, _PARTS * chance.scale)
+    supplier = chance.randint(1, _SUPPLIERS * chance.scale)
     return (
-        order[0], chance.randint(1, _PARTS), chance.randint(1, _SUPPLIERS), number, quantity,
+        order[0], part, supplier, number, quantity,
         chance.money(10, 900), Decimal(chance.randint(0, 8)).scaleb(-2), Decimal("0.05"),
         chance.choice("RAN"), chance.choice("OF"), *dates, "DELIVER IN PERSON",
         chance.choice(("MAIL", "SHIP", "AIR")), "",
