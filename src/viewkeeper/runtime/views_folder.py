@@ -98,7 +98,17 @@ def _as_stored(
     }
     before = Catalog(tuple(known.values()))
     text = definition.text.split(_READS)[0]
-    parsed, _ = parse_with_references(name, text, before, texts)
+    try:
+        parsed, _ = parse_with_references(name, text, before, texts)
+    except UsageError as error:
+        if not definition.origin:
+            raise
+        raise UsageError(
+            "evolved-view-unreadable",
+            f"the text that view {name} evolved to can't be read back",
+            detail=str(error),
+            hint=f"write the names that its sources have now into views/{name}.sql: it is filled anew",
+        ) from None
     return View(parsed, definition.text, definition.origin, evolved=definition.evolved)
 
 
