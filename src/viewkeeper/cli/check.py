@@ -64,7 +64,6 @@ def check(
 
 def _views(config: ProjectConfig) -> list[dict[str, Any]]:
     """Who keeps each view, or why nobody can; the sources can be read, so names can be resolved."""
-    from viewkeeper.protocols.choice import choice_for
     from viewkeeper.runtime.keeper import Keeper
 
     if not any(config.views_folder.glob("*.sql")):
@@ -73,7 +72,7 @@ def _views(config: ProjectConfig) -> list[dict[str, Any]]:
     with Keeper(config) as keeper:
         for name, view in keeper.views.items():
             try:
-                choice = choice_for(view.definition)
+                choice = view.choice
             except UsageError as error:
                 found.append({"view": name, "protocol": None, "why": [], "error": error.as_dict()})
             else:

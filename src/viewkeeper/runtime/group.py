@@ -97,6 +97,8 @@ class Limits:
     bound_wait_seconds: float = 30.0
     # How often positions are noted while nothing happens.
     idle_seconds: float = 30.0
+    # Whether a periodic view's group waits until its period is over.
+    heeds_periods: bool = True
 
 
 @dataclass
@@ -399,7 +401,7 @@ class Group:
     @property
     def _early_seconds(self) -> float:
         """How long the next batch has to wait: a periodic view holds back all that move with it."""
-        if self._finishing or self._is_full:
+        if self._finishing or self._is_full or not self.around.limits.heeds_periods:
             return 0.0
         periods = (period_seconds(view.definition) or 0.0 for view in self.views.values())
         return max(0.0, self._begun_at + max(periods, default=0.0) - time.monotonic())

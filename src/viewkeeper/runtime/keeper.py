@@ -27,7 +27,7 @@ from viewkeeper.runtime.audit import Audit, audited
 from viewkeeper.runtime.bulk_reading import RowsRead
 from viewkeeper.runtime.evolution_log import EvolutionLog
 from viewkeeper.runtime.evolving import Evolution
-from viewkeeper.runtime.group import Cycle
+from viewkeeper.runtime.group import Cycle, Limits
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.runtime.report import RunReport
 from viewkeeper.runtime.settings import limits_of, retention_of, spark_settings_of, storage_of
@@ -184,8 +184,13 @@ class Keeper:
     # -- work -------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def pipeline(self, on_event: OnEvent = _ignore) -> Iterator[Pipeline]:
-        """The pipeline over all views that are kept, with the warehouse's lease held."""
+    def pipeline(
+        self, on_event: OnEvent = _ignore, *, heeds_periods: bool = True
+    ) -> Iterator[Pipeline]:
+        """The pipeline over all views that are kept, with the warehouse's lease held.
+
+        Unless it heeds periods, periodic views are brought up to date at once.
+        """
         virtual, evolution = self.virtual_views, self.evolution
         views = {name: view for name, view in self.views.items() if name not in virtual}
         watched = evolution.watched(views)
@@ -202,6 +207,7 @@ class Keeper:
                 sources,
                 writer,
                 self.spark,
+                Limits(heeds_periods=heeds_periods),
                 source_limits=limits_of(self.config),
                 units=self._units(sources),
                 evolution=evolution,
@@ -261,7 +267,7 @@ class Keeper:
         A source that is away is waited for. Raises SourceError for what only people can mend.
         """
         stop = stop or threading.Event()
-        with self.pipeline(on_event) as pipeline:
+        with self.pipeline(on_event, heeds_periods=not until_caught_up) as pipeline:
             report = RunReport()
             self._load(pipeline, on_event, stop)
             targets = pipeline.committed_now() if until_caught_up else {}

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from viewkeeper.protocols.c_strobe import CStrobe
-from viewkeeper.protocols.choice import choice_for
 from viewkeeper.protocols.eca import ECA
 from viewkeeper.protocols.messages import Protocol
 from viewkeeper.protocols.nested_sweep import NestedSweep
@@ -58,7 +57,7 @@ class Workshop:
 
     def manager(self, view: View) -> LiveManager:
         """The view's manager, which begins at what is committed when its first job comes."""
-        definition, choice = view.definition, choice_for(view.definition)
+        definition, choice = view.definition, view.choice
         if choice.is_incremental:
             return IncrementalManager(
                 definition,
@@ -89,7 +88,7 @@ class Workshop:
 
 def filled(view: View, contents: Contents) -> FilledView:
     """A new view over its relations' contents, with what its manager keeps beside it."""
-    if choice_for(view.definition).is_incremental:
+    if view.choice.is_incremental:
         upkeep = pruned_upkeep(view.definition)
         return FilledView(view, upkeep.stores, upkeep.initial(contents))
     rows = WholeView(pruned(view.definition)).evaluated(contents)

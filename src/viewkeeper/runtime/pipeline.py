@@ -18,7 +18,6 @@ from typing import Any
 
 from viewkeeper.merging.global_transactions import GlobalTransactions, Warn
 from viewkeeper.merging.groups import partition
-from viewkeeper.protocols.choice import choice_for
 from viewkeeper.runtime.bulk_reading import OnRows
 from viewkeeper.runtime.epochs import Epochs, earliest
 from viewkeeper.runtime.evolution_log import EvolutionLog
@@ -63,7 +62,7 @@ class Pipeline:
         what; ``tell`` is called from any thread.
         """
         for view in views.values():
-            choice_for(view.definition)  # refuses what nobody can keep
+            _ = view.choice  # refuses what nobody can keep
         self.views = dict(views)
         self.sources = {name: sources[name] for name in sorted(sources)}
         self.writer = writer

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from viewkeeper.protocols.choice import choice_for
 from viewkeeper.runtime.view import View
 
 FILE = ".viewkeeper/run.json"
@@ -79,7 +78,7 @@ def read_run_state(folder: Path) -> dict[str, Any]:
 
 def _kept(view: View) -> dict[str, Any]:
     """By whom, why, and at which level: the one that is declared, or the one that can be had."""
-    choice = choice_for(view.definition)
+    choice = view.choice
     level = min(choice.level, view.definition.level)
     return {"level": str(level), "protocol": choice.protocol, "why": list(choice.why)}
 

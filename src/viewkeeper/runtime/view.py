@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from viewkeeper.errors import UsageError
 from viewkeeper.evolution.preferences import Preferences
+from viewkeeper.protocols.choice import Choice, choice_for
 from viewkeeper.views.definition import LOCAL, ViewDefinition
 from viewkeeper.warehouse.columns import schema_to_json
 from viewkeeper.warehouse.entries import Definition
@@ -48,3 +50,17 @@ class View:
     @property
     def name(self) -> str:
         return self.definition.name
+
+    @property
+    def choice(self) -> Choice:
+        """Who keeps it; raises UsageError where nobody can as it is declared.
+
+        A view that has evolved may have lost what its protocol needs. Nobody asked for that, so it is
+        kept by whoever can.
+        """
+        try:
+            return choice_for(self.definition)
+        except UsageError:
+            if self.origin:
+                return choice_for(replace(self.definition, protocol=None))
+            raise

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import sys
+import json
 
 import pytest
 
 from live.pipeline.recording import Recording
+from viewkeeper.cli import execute
+from viewkeeper.cli.output import write_line
 from viewkeeper.runtime.keeper import Keeper
 from viewkeeper.views import Level
 
@@ -44,6 +46,7 @@ STRONG = {
 TABLES = {
     "shop": (
         "CREATE TABLE orders{0} (o_id BIGINT PRIMARY KEY, cust_id BIGINT, qty BIGINT)",
+        "CREATE TABLE slow{0} (id BIGINT PRIMARY KEY)",
         "CREATE TABLE notes{0} (n_id BIGINT PRIMARY KEY, o_id BIGINT, note VARCHAR(20))",
         "INSERT INTO orders{0} VALUES (1, 1, 5), (2, 1, 6), (3, 2, 7), (4, 3, 8)",
         "INSERT INTO notes{0} VALUES (1, 1, 'a'), (2, 1, 'b'), (3, 2, 'c'), (4, 3, 'd'), (5, 9, 'e')",
@@ -81,6 +84,7 @@ AFTER = (
     ("crm", "UPDATE customers{0} SET name = 'after' WHERE cust_id = 9"),
     ("shop", "INSERT INTO notes{0} VALUES (12, 5, 'after')"),
     ("shop", "DELETE FROM orders{0} WHERE o_id = 1"),
+    ("shop", "INSERT INTO slow{0} VALUES (2)"),
 )
 # Messages for the three single updates over n = 4 relations at N = 3 sources, and what the papers say.
 FIGURES = {
@@ -100,7 +104,9 @@ FIGURES = {
 }
 
 
-def test_every_protocol_keeps_its_view_at_its_level_with_the_papers_messages(shop, running_spark):
+def test_every_protocol_keeps_its_view_at_its_level_with_the_papers_messages(
+    shop, running_spark, capsys
+):
     for group in ("", "_s"):
         for source, statements in TABLES.items():
             shop.run(source, *(statement.format(group) for statement in statements))
@@ -111,8 +117,9 @@ def test_every_protocol_keeps_its_view_at_its_level_with_the_papers_messages(sho
         shop.write_view(name, header + text.format("_s"))
     shop.write_view("recomputed", GROUPED.format("_s"))
     shop.write_view("virtual", f"-- consistency: strong\n-- protocol: virtual\n{JOIN.format('')}")
-    header = "-- consistency: convergent\n-- protocol: periodic\n-- every: 0.5 s\n"
-    shop.write_view("periodic", header + JOIN.format(""))
+    header = "-- consistency: convergent\n-- protocol: periodic\n-- every: "
+    shop.write_view("periodic", f"{header}0.5 s\n{JOIN.format('')}")
+    shop.write_view("hourly", f"{header}1 h\nSELECT id FROM shop.slow")
     with Keeper.open(shop.folder, allow_setup=True) as keeper:
         with keeper.pipeline() as pipeline:
             strong = {*STRONG, "recomputed"}
@@ -122,6 +129,7 @@ def test_every_protocol_keeps_its_view_at_its_level_with_the_papers_messages(sho
                 frozenset(COMPLETE),
                 frozenset(strong),
                 frozenset({"periodic"}),
+                frozenset({"hourly"}),
             }
             for source, statement in SINGLE:
                 commit(shop, [(source, statement)])
@@ -133,7 +141,8 @@ def test_every_protocol_keeps_its_view_at_its_level_with_the_papers_messages(sho
             for group in pipeline.groups:
                 group.start()
             catch_up(pipeline, recordings)
-            print_counts(pipeline, singles)
+            with capsys.disabled():
+                print_counts(pipeline, singles)
             for name, (figure, _) in FIGURES.items():
                 assert figure in (None, singles[name]), name
             warehouse = keeper.warehouse()
@@ -145,9 +154,15 @@ def test_every_protocol_keeps_its_view_at_its_level_with_the_papers_messages(sho
             # The burst was one epoch, and only the complete group shows what lies between.
             assert len(recordings[0].cuts()) == 1 + len(SINGLE) + len(BURST)
             assert len(recordings[1].cuts()) == 1 + len(SINGLE) + 1
-        # Managers that begin anew start from what the warehouse has.
+            # What a periodic view has heard of waits for its hour.
+            shop.run("shop", "INSERT INTO slow VALUES (1)")
+            while not pipeline.group_of("hourly").integrator.pending:
+                pipeline.cycle(0.1)
+            assert warehouse.read_arrow("hourly").num_rows == 0
+        # Managers that begin anew start from what the warehouse has; nobody waits for an hour then.
         commit(shop, AFTER)
         keeper.run_until_caught_up()
+        assert keeper.read("hourly").count() == 2
         audits = keeper.audit()
         assert all(audit.is_equal for audit in audits), audits
         names = (*sorted(COMPLETE), "periodic", "virtual")
@@ -155,6 +170,17 @@ def test_every_protocol_keeps_its_view_at_its_level_with_the_papers_messages(sho
         assert len(set(map(tuple, rows.values()))) == 1
         assert rows["sweep"]
         assert "virtual" not in keeper.warehouse().snapshot().views
+    command = [
+        "query",
+        "SELECT count(*) AS n FROM virtual",
+        "--json",
+        "--project",
+        str(shop.folder),
+    ]
+    assert execute(command) == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == [[len(rows["virtual"])]]
+    assert execute([*command, "--as-of", "1"]) == 2
+    assert "virtual-has-no-past" in capsys.readouterr().out
 
 
 def commit(shop, statements) -> None:
@@ -173,11 +199,11 @@ def catch_up(pipeline, recordings) -> None:
 
 
 def print_counts(pipeline, singles) -> None:
-    """Seen with ``pytest -s``."""
+    """For people to compare."""
     lines = [f"{'protocol':16} {'3 updates':>9} {'all':>5} {'reads':>5} {'rows':>5}  the paper"]
     for group in pipeline.groups:
         for name, counts in group.message_counts.items():
             paper = FIGURES[name][1] if name in FIGURES else "computed anew"
             figures = f"{counts.messages:5} {counts.reads:5} {counts.rows:5}"
             lines.append(f"{name:16} {singles[name]:9} {figures}  {paper}")
-    sys.stdout.write("\n" + "\n".join(lines) + "\n")
+    write_line("\n" + "\n".join(lines))

@@ -1,0 +1,25 @@
+"""A view as the runtime knows it: who keeps it, also when it is no longer what its user wrote."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from viewkeeper.errors import UsageError
+from viewkeeper.protocols.classes import example
+from viewkeeper.runtime.view import View
+from viewkeeper.views import Level
+
+KEYED = replace(example("join, all keys shown"), protocol="strobe", level=Level.STRONG)
+UNKEYED = replace(example("join, keys left out"), protocol="strobe", level=Level.STRONG)
+
+
+def test_a_view_is_kept_by_the_protocol_that_it_names():
+    assert View(KEYED, "").choice.protocol == "strobe"
+    with pytest.raises(UsageError, match="without the keys"):
+        _ = View(UNKEYED, "").choice
+
+
+def test_a_view_that_lost_its_keys_with_a_schema_change_is_kept_by_whoever_can():
+    assert View(UNKEYED, "", origin="what was written").choice.protocol == "sweep"
