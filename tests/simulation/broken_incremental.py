@@ -7,7 +7,7 @@ from typing import Any
 from viewkeeper.algebra.expressions import Column, Literal, Output
 from viewkeeper.algebra.types import INTEGER
 from viewkeeper.protocols.accumulating import Accumulating
-from viewkeeper.protocols.batched_sweep import Route
+from viewkeeper.protocols.batched_sweep import BatchedSweep, Route
 from viewkeeper.protocols.messages import TXN, Reflected
 from viewkeeper.protocols.stores import SelfKeptView
 from viewkeeper.protocols.view_manager import Place
@@ -73,3 +73,31 @@ BROKEN = (
     TrustsItsStores,
     ForgetsAnInput,
 )
+
+
+class TrustsItsCopies(SelfKeptView):
+    """Joins a kept relation as it was before the batch, whatever the batch makes of it."""
+
+    def _corrections(self, place: Place, reflects: Reflected) -> Any:
+        if self.occurrence(place).name in self.upkeep.kept:
+            return None, None
+        return super()._corrections(place, reflects)
+
+
+class TakesCopiesForAnswers(SelfKeptView):
+    """Corrects a kept relation as if nothing that is still remembered were in it."""
+
+    def _corrections(self, place: Place, reflects: Reflected) -> Any:
+        if self.occurrence(place).name in self.upkeep.kept:
+            return BatchedSweep._corrections(self, place, reflects)
+        return super()._corrections(place, reflects)
+
+
+class LeavesCopiesAsTheyWere(SelfKeptView):
+    """Never changes what it has copied."""
+
+    def _start(self) -> None:
+        self._routes = []
+
+
+BROKEN_COPIES = (TrustsItsCopies, TakesCopiesForAnswers, LeavesCopiesAsTheyWere)

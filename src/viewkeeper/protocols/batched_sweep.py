@@ -190,9 +190,13 @@ class BatchedSweep(ViewManager):
         for route in self._routes:
             if not route.is_complete:
                 place = (route.start[0], route.next_alias)
-                by_source.setdefault(self.occurrence(place).source, []).append(route)
+                by_source.setdefault(self._holder(place), []).append(route)
         for source, routes in by_source.items():
             yield self._question(source, routes)
+
+    def _holder(self, place: Place) -> str:
+        """The source that is asked for the rows of an occurrence."""
+        return self.occurrence(place).source
 
     def _question(self, source: str, routes: list[Route]) -> Action:
         return self.ask(source, tuple(self._part(route) for route in routes), routes)

@@ -40,6 +40,8 @@ from viewkeeper.views.upkeep import Upkeep
 
 SWEEP, RECOMPUTE, PERIODIC, VIRTUAL = "sweep", "recompute", "periodic", "virtual"
 
+# What `refresh` may say where the view keeps copies of relations.
+_KEEPING = ("auto", "incremental", "incremental-strict")
 _UNITS = {"s": 1, "min": 60, "h": 3600}
 _PERIOD = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|h)")
 
@@ -189,6 +191,7 @@ LIVE: dict[str, LiveProtocol] = {
 def choice_for(definition: ViewDefinition) -> Choice:
     """Who keeps the view; raises UsageError where nobody can as it is declared."""
     refresh = setting(definition, "refresh") or "auto"
+    _require_keeper(definition, refresh)
     if definition.protocol is not None:
         return _named(definition, LIVE[definition.protocol], refresh)
     obstacles = Upkeep(pruned(definition)).obstacles
@@ -200,7 +203,8 @@ def choice_for(definition: ViewDefinition) -> Choice:
             hint="change the view, or let it be computed anew: `-- refresh: auto`",
         )
     if obstacles:
-        return _recomputed(("it can't be kept from changes", *obstacles))
+        vain = ("the copies that it asks for are not made",) if setting(definition, "keep") else ()
+        return _recomputed(("it can't be kept from changes", *obstacles, *vain))
     if refresh == "full":
         return _recomputed(("the view says `refresh: full`",))
     return Choice(SWEEP, LIVE[SWEEP].level, tuple(_reasons(definition)))
@@ -225,6 +229,18 @@ def period_seconds(definition: ViewDefinition) -> float | None:
 def setting(definition: ViewDefinition, name: str) -> str | None:
     """What a header of the view says."""
     return dict(definition.settings).get(name)
+
+
+def _require_keeper(definition: ViewDefinition, refresh: str) -> None:
+    """Refuse a header ``keep`` where copies would not be read."""
+    said = f"protocol: {definition.protocol}" if definition.protocol else f"refresh: {refresh}"
+    if setting(definition, "keep") and (definition.protocol or refresh) not in (SWEEP, *_KEEPING):
+        raise UsageError(
+            "protocol-not-applicable",
+            f"{definition.name} asks for copies (`keep`) and for `{said}`",
+            detail=f"only {SWEEP} in batches reads copies; others ask the sources",
+            hint="leave one of the two lines out",
+        )
 
 
 def _named(definition: ViewDefinition, protocol: LiveProtocol, refresh: str) -> Choice:
@@ -263,6 +279,10 @@ def _recomputed(why: tuple[str, ...]) -> Choice:
 def _reasons(definition: ViewDefinition) -> list[str]:
     """Why sweep: by level, by keys, by sources."""
     reasons = [f"it reaches {LIVE[SWEEP].level} consistency, whatever the view declares"]
+    copies = ", ".join(str(name) for name in Upkeep(definition).kept)
+    if copies:
+        reasons.append(f"the view keeps copies ({copies}), which no other protocol reads")
+        return reasons
     linear = definition.is_linear
     if not linear:
         reasons.append("no other protocol keeps steps, groups or DISTINCT from changes")

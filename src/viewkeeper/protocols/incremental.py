@@ -7,8 +7,9 @@ A batch goes through the view's relations, its steps and at last the view itself
 steps it reads are known. The linear part of a term is batched SWEEP as it is. A step in it is a relation
 like any other: its changes in this batch are known by then, with their numbers, and its rows are looked
 up in a store that reflects nothing of this batch, so that all its changes are corrections that the
-answer misses. What a grouped or DISTINCT term joins goes through an accumulation, group by group and
-transaction by transaction, on top of what is stored of the touched groups.
+answer misses. The same holds for a base relation of which the view keeps a copy: its source is not
+asked. What a grouped or DISTINCT term joins goes through an accumulation, group by group and transaction
+by transaction, on top of what is stored of the touched groups.
 
 Questions of all terms that are under way go out together, to sources and to stores. A view of linear
 terms asks what batched SWEEP asks, and stores nothing.
@@ -77,6 +78,9 @@ class IncrementalView(BatchedSweep):
 
     def _start(self) -> None:
         self._routes = []
+        for name, kept in self.upkeep.kept.items():
+            if name in self._changed:
+                self._stored[kept.store] = kept.of(self.collected(name, self.batch), TXN)
 
     def _round(self) -> Iterator[Action]:
         # In order, so that a step which is through lets those begin that read it.
@@ -91,6 +95,9 @@ class IncrementalView(BatchedSweep):
             if work.accumulating is not None and work.accumulating.lookups:
                 parts = tuple(self._stored_parts(work.accumulating))
                 yield self.ask_stores(parts, work.accumulating)
+
+    def _holder(self, place: Place) -> str:
+        return LOCAL if self.occurrence(place).name in self.upkeep.kept else super()._holder(place)
 
     def _question(self, source: str, routes: list[Route]) -> Action:
         if source != LOCAL:
@@ -166,12 +173,12 @@ class IncrementalView(BatchedSweep):
     # -- steps as relations ------------------------------------------------------------------------
 
     def _stored_part(self, route: Route) -> StoredPart:
-        """The next question of a route, where it leads to a step."""
+        """The next question of a route, where it leads to a step or to a relation that is kept."""
         part = self._part(route)
         occurrence = self.occurrence((part.term, part.alias))
         columns = tuple(name[len(part.alias) + 1 :] for name in part.key_columns)
         keys = None if part.keys is None else part.keys.renamed(columns)
-        return StoredPart(occurrence.name.relation, columns, keys)
+        return StoredPart(self.upkeep.store_of(occurrence.name), columns, keys)
 
     def _stored_parts(self, accumulating: Accumulating) -> Iterator[StoredPart]:
         for lookup in accumulating.lookups:
@@ -189,6 +196,9 @@ class IncrementalView(BatchedSweep):
 
     def _corrections(self, place: Place, reflects: Reflected) -> tuple[Any | None, Any | None]:
         name = self.occurrence(place).name
+        if name in self.upkeep.kept:
+            # The copy has all that came before the batch, whatever the source shows by now.
+            return None, self._numbered(place, list(self.batch))
         if name.source != LOCAL:
             return super()._corrections(place, reflects)
         changes = self._results[name]

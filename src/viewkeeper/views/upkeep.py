@@ -2,7 +2,8 @@
 
 A linear view needs none. A grouped or DISTINCT term keeps an accumulator for each group, and the values
 themselves where MIN, MAX or a DISTINCT aggregate is over them. A step that is joined with something
-else keeps its rows, because nobody else could be asked for them.
+else keeps its rows, because nobody else could be asked for them. A base relation is kept where the
+view says so.
 
 Knows what is kept, not who keeps it nor when it changes.
 """
@@ -19,6 +20,7 @@ from viewkeeper.algebra.expressions import Column, Output
 from viewkeeper.algebra.types import Schema
 from viewkeeper.views.assembly import Assembly, Contents
 from viewkeeper.views.definition import LOCAL, RelationName, Term, ViewDefinition
+from viewkeeper.views.keeping import KeptRelation, copies
 from viewkeeper.views.planning import Route, routes
 from viewkeeper.views.sql import aggregate_sql, expression_sql
 
@@ -114,7 +116,7 @@ class Upkeep:
     @cached_property
     def stores(self) -> tuple[Store, ...]:
         """All that is kept, in the order in which it comes to be."""
-        found: list[Store] = []
+        found: list[Store] = [self._copy(relation) for relation in self.kept.values()]
         for relation in self.relations:
             found += [s for u in relation.terms for stage in u.stages for s in _stores_of(stage)]
             lookups = self._joined_by(relation.name)
@@ -122,6 +124,20 @@ class Upkeep:
                 rows = f"the rows of step {relation.name.relation}, which is joined"
                 found.append(Store(relation.name.relation, relation.schema, lookups, rows))
         return tuple(found)
+
+    @cached_property
+    def kept(self) -> dict[RelationName, KeptRelation]:
+        """The base relations that are kept as copies."""
+        asked = (hop.name for route in self._routes for hop in route.hops)
+        return {relation.name: relation for relation in copies(self.definition, asked)}
+
+    def _copy(self, relation: KeptRelation) -> Store:
+        rows = f"the rows of {relation.name}, so that its source need not be asked"
+        return Store(relation.store, relation.schema, self._joined_by(relation.name), rows)
+
+    def store_of(self, name: RelationName) -> str:
+        """The store that has the rows of a step, or of a base relation that is kept."""
+        return self.kept[name].store if name in self.kept else name.relation
 
     def keeps(self, name: RelationName | None) -> bool:
         """Whether the rows of that step are kept."""
@@ -164,7 +180,7 @@ class Upkeep:
         lazy, it is the place to have them computed once.
         """
         steps: dict[RelationName, Any] = {}
-        stores: dict[str, Any] = {}
+        stores: dict[str, Any] = {k.store: k.of(contents(n)) for n, k in self.kept.items()}
         rows: Any = None
         for relation in self.relations:
             rows = None

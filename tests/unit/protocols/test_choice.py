@@ -50,6 +50,25 @@ def test_the_reasons_speak_of_level_keys_and_sources():
     assert "nothing is asked" in " ".join(choice_for(example("one relation")).why)
 
 
+def test_copies_are_kept_by_sweep_alone():
+    keep = {"keep": str(example("join, all keys shown").relations[0])}
+    choice = choice_for(declared("join, all keys shown", **keep))
+    assert choice.protocol == "sweep"
+    assert keep["keep"] in " ".join(choice.why)
+    assert choice_for(declared("join, all keys shown", "sweep", **keep)).protocol == "sweep"
+    for more in ({"protocol": "strobe"}, {"refresh": "full"}, {"protocol": "recompute"}):
+        error = refused(declared("join, all keys shown", **keep, **more))
+        assert error.code == "protocol-not-applicable"
+        assert "keep" in error.message
+
+
+def test_copies_that_would_be_in_vain_are_not_made_and_it_is_said():
+    keep = {"keep": str(example("sums of doubles").relations[0])}
+    choice = choice_for(declared("sums of doubles", **keep))
+    assert choice.protocol == "recompute"
+    assert "copies" in " ".join(choice.why)
+
+
 @pytest.mark.parametrize(
     ("name", "protocol", "words"),
     [

@@ -3,11 +3,15 @@
 import pytest
 
 from viewkeeper.algebra import Bag, Schema
+from viewkeeper.algebra.expressions import Column, Output
 from viewkeeper.algebra.types import DOUBLE, INTEGER, STRING, decimal_type
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
+from viewkeeper.views.keeping import KeptRelation
 from viewkeeper.views.parser import parse_view
+from viewkeeper.views.pruning import pruned
 from viewkeeper.views.upkeep import Upkeep
+from viewkeeper.warehouse.columns import owner_of, store_name
 
 MONEY = decimal_type(9, 2)
 ORDERS, SHOPS = RelationName("shop", "orders"), RelationName("geo", "shops")
@@ -76,6 +80,36 @@ def test_sums_of_doubles_can_not_be_kept_and_the_reason_is_told(sql, names):
     obstacles = upkeep_of(sql).obstacles
     assert [reason.split("(")[0].lower() for reason in obstacles] == names
     assert all("CAST" in reason for reason in obstacles)
+
+
+JOINED = "SELECT o.amount, s.city FROM shop.orders o JOIN geo.shops s ON o.shop = s.id"
+
+
+def test_a_relation_that_the_view_keeps_is_a_store_of_the_columns_it_uses():
+    upkeep = Upkeep(pruned(parse_view("v", f"-- keep: shop.orders\n{JOINED}", CATALOG)))
+    (store,) = upkeep.stores
+    assert (store.name, store.lookups) == ("keep.shop.orders", (("shop",),))
+    assert store.schema.names == ("shop", "amount")
+    assert "shop.orders" in store.holds
+    orders = Bag.of(ORDERS_SCHEMA, [(1, 7, None, None), (2, 7, None, None)])
+    shops = Bag.of(SHOPS_SCHEMA, [(7, "Ulm")])
+    found = upkeep.initial({ORDERS: narrow(orders, store.schema), SHOPS: shops}.__getitem__)
+    assert found.stores == {store.name: Bag.of(store.schema, [(7, None), (7, None)])}
+
+
+def narrow(rows: Bag, schema: Schema) -> Bag:
+    return rows.select(tuple(Output(name, Column(name)) for name in schema.names))
+
+
+def test_what_nothing_is_joined_with_is_not_kept():
+    assert upkeep_of("-- keep: geo.shops\nSELECT id, city FROM geo.shops").stores == ()
+
+
+def test_a_copy_has_a_name_that_can_be_a_folder():
+    names = [RelationName("s", name) for name in ("a_b", "a b", "a-b", "x.a")]
+    stores = [KeptRelation(name, SHOPS_SCHEMA).store for name in names]
+    assert stores == ["keep.s.a_b", "keep.s.a..20.b", "keep.s.a..2d.b", "keep.s.x.a"]
+    assert all(owner_of(store_name("v", store)) == "v" for store in stores)
 
 
 def test_view_and_stores_come_from_whole_relations():

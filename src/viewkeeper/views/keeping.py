@@ -1,0 +1,50 @@
+"""Base relations that a view keeps a copy of (header ``keep``), so that nobody is asked for their rows.
+
+A copy has the columns that the view uses. It is filled with the view, changed by the same transactions
+as the view, and so stands where the view stands: it reflects everything before a batch and nothing of
+it. A relation that nothing is joined with would be kept in vain, and is not.
+
+Knows what a copy is made of, not who holds it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from viewkeeper.algebra.expressions import Column, Output
+from viewkeeper.algebra.types import Schema
+from viewkeeper.views.definition import RelationName, ViewDefinition
+from viewkeeper.views.headers import kept_relations
+
+_UNSAFE = re.compile(r"[^\w.]")
+
+
+@dataclass(frozen=True)
+class KeptRelation:
+    """A base relation that is kept, with the columns that the view uses."""
+
+    name: RelationName
+    schema: Schema
+
+    @property
+    def store(self) -> str:
+        """What the copy is called among the view's stores."""
+        return "keep." + _UNSAFE.sub(lambda found: f"..{ord(found[0]):x}.", str(self.name))
+
+    def of(self, rows: Any, *further: str) -> Any:
+        """The kept columns of the relation's rows, and further ones that these have."""
+        names = (*self.schema.names, *further)
+        if rows.schema.names == names:
+            return rows
+        return rows.select(tuple(Output(name, Column(name)) for name in names))
+
+
+def copies(definition: ViewDefinition, asked: Iterable[RelationName]) -> tuple[KeptRelation, ...]:
+    """The relations that are to be kept, of those that somebody would be asked for."""
+    needed = set(asked)
+    wanted = dict.fromkeys(name for name in kept_relations(definition) if name in needed)
+    schemas = {o.name: o.schema for term in definition.all_terms for o in term.occurrences}
+    return tuple(KeptRelation(name, schemas[name]) for name in wanted)
