@@ -816,7 +816,7 @@ class Group:
         self._due.popleft()
         before = self.views
         uncommitted = [
-            replace(arrival, origin=as_after(arrival.origin, change))
+            arrival._replace(origin=as_after(arrival.origin, change))
             for arrival in self.integrator.pending
         ]
         self._dismiss()

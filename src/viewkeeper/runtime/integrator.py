@@ -11,15 +11,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from viewkeeper.sources.interface import Position, SourceTransaction
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.definition import RelationName
 
 
-@dataclass(frozen=True)
-class Arrival:
+class Arrival(NamedTuple):
     """A transaction of a source, as far as it concerns the group, with its place in the order."""
 
     number: int

@@ -8,6 +8,7 @@ in every feed where the old ones end; other groups never notice.
 
 from __future__ import annotations
 
+import gc
 import queue
 import threading
 import time
@@ -32,6 +33,10 @@ from viewkeeper.spark.session import Spark
 from viewkeeper.views.definition import RelationName
 from viewkeeper.views.level import Level
 from viewkeeper.warehouse.writer import Writer
+
+
+# How many more objects there must be before Python looks for garbage, by generation.
+COLLECTION = (100_000, 20, 50)
 
 
 @dataclass(frozen=True)
@@ -117,9 +122,14 @@ class Pipeline:
         return tuple(dict.fromkeys(name.relation for name in used if name.source == source))
 
     def __enter__(self) -> Pipeline:
+        # Changes are many small objects, none of them in circles: looking for circles among them all
+        # the time would cost a third of the capture.
+        self._collection = gc.get_threshold()
+        gc.set_threshold(*COLLECTION)
         return self
 
     def __exit__(self, *_: object) -> None:
+        gc.set_threshold(*self._collection)
         for group in self.groups:
             group.rest()
         self.feeds.__exit__()
