@@ -34,7 +34,6 @@ from viewkeeper.views.definition import RelationName
 from viewkeeper.views.level import Level
 from viewkeeper.warehouse.writer import Writer
 
-
 # How many more objects there must be before Python looks for garbage, by generation.
 COLLECTION = (100_000, 20, 50)
 
