@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,18 +99,19 @@ class BufferedManager(LiveManager):
 
     def pieces(self, job: Job, questions: Questions) -> Iterator[Piece]:
         """The job's transactions, some at a time."""
-        for start in range(0, len(job.batch), TOGETHER_MAX):
-            some = job.batch[start : start + TOGETHER_MAX]
-            self.take(some)
-            yield self._piece(some, questions)
+        self.take(job.batch)
+        beyond = self.ahead(questions)
+        mine = [a for a in job.batch if a.transaction.source in self._reached]
+        for start in range(0, len(mine), TOGETHER_MAX):
+            end = start + TOGETHER_MAX
+            # Every transaction of a job is visible in its cuts.
+            yield self._piece(mine[start:end], [*mine[end:], *beyond], questions)
 
     def take(self, batch: Iterable[Arrival]) -> None:
         """These are no longer waiting."""
         for arrival in batch:
             first = self._waiting.popleft()
             invariant(first.number == arrival.number, "a job is not what arrived first")
-            if arrival.transaction.source in self._reached:
-                self._reached[arrival.transaction.source] = arrival.transaction.number
 
     def ahead(self, questions: Questions) -> tuple[Arrival, ...]:
         """What waits for later jobs and is reflected by the cuts already."""
@@ -125,13 +126,13 @@ class BufferedManager(LiveManager):
         """The view as the warehouse has it."""
         return staging.relation(self.materials.extent(), self.definition.schema)
 
-    def _piece(self, arrivals: tuple[Arrival, ...], questions: Questions) -> Piece:
+    def _piece(self, mine: list[Arrival], ahead: Sequence[Arrival], questions: Questions) -> Piece:
         staging = questions.staging
-        mine = [a for a in arrivals if a.transaction.source in self._reached]
         by_relation = {
             name: self._by_number(name, [a for a in mine if _touches(a, name)], staging)
             for name in self.schemas
         }
+        self._reached |= {a.transaction.source: a.transaction.number for a in mine}
         self.counts.transactions += len(mine)
         transactions = tuple(
             Transaction(
@@ -149,23 +150,24 @@ class BufferedManager(LiveManager):
             questions,
             self._assemblies,
             dict(self._reached),
-            self._taken_out(questions),
+            self._taken_out(ahead, staging),
             self.materials.kinds,
             self.counts,
         )
         numbers = {(a.transaction.source, a.transaction.number): a.number for a in mine}
         return Piece(transactions, end, numbers)
 
-    def _taken_out(self, questions: Questions) -> Callable[[RelationName], StagedRelation | None]:
+    def _taken_out(
+        self, ahead: Sequence[Arrival], staging: Staging
+    ) -> Callable[[RelationName], StagedRelation | None]:
         """By relation, what the cuts have that is not applied yet, with its signs turned."""
-        ahead = self.ahead(questions)
         found: dict[RelationName, StagedRelation] = {}
         for name, schema in self.schemas.items():
             numbers = [arrival.number for arrival in ahead if _touches(arrival, name)]
             if numbers:
                 table = self.materials.changes.changes(name, numbers, schema.names)
-                rows = questions.staging.relation(table.drop_columns([TXN]), schema)
-                found[name] = questions.staging.taken(-rows)
+                rows = staging.relation(table.drop_columns([TXN]), schema)
+                found[name] = staging.taken(-rows)
         return found.get
 
     def _by_number(
