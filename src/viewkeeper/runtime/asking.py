@@ -21,12 +21,26 @@ from viewkeeper.views.definition import Occurrence, RelationName, Term
 
 
 @dataclass
-class Asked:
-    """What was asked of one source."""
+class Tally:
+    """What some questions cost."""
 
     queries: int = 0
     keys: int = 0
     rows: int = 0
+    bytes: int = 0
+
+    def add(self, keys: int, answer: pa.Table) -> None:
+        self.queries += 1
+        self.keys += keys
+        self.rows += answer.num_rows
+        self.bytes += answer.nbytes
+
+
+@dataclass
+class Asked(Tally):
+    """What was asked of one source; and of each relation, as far as it was asked for alone."""
+
+    relations: dict[str, Tally] = field(default_factory=dict)
 
 
 @dataclass
@@ -73,7 +87,9 @@ class Questions:
         if read.keys is not None and read.keys.num_rows == 0:
             return counted([], schema)
         keys = 0 if read.keys is None else read.keys.num_rows
-        return self._asked(source, keys, schema, lambda cut: cut.read(read))
+        table = self._asked(source, keys, schema, lambda cut: cut.read(read))
+        self.asked[source].relations.setdefault(read.relation, Tally()).add(keys, table)
+        return table
 
     def whole(self, name: RelationName, schema: Schema) -> StagedRelation:
         """A whole relation, with the columns of ``schema``, at its source's cut."""
@@ -105,10 +121,7 @@ class Questions:
         pace.before_question()
         table = counted(list(answer(self.cuts[source])), schema)
         pace.asked(table.num_rows)
-        cost = self.asked[source]
-        cost.queries += 1
-        cost.keys += keys
-        cost.rows += table.num_rows
+        self.asked[source].add(keys, table)
         return table
 
 

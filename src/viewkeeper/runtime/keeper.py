@@ -31,6 +31,7 @@ from viewkeeper.runtime.group import Cycle, Limits
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.runtime.report import RunReport
 from viewkeeper.runtime.settings import limits_of, retention_of, spark_settings_of, storage_of
+from viewkeeper.runtime.traffic import changed_rows
 from viewkeeper.runtime.units import Outbox, Units
 from viewkeeper.runtime.view import View
 from viewkeeper.runtime.views_folder import (
@@ -358,7 +359,8 @@ def _batch_event(cycle: Cycle) -> dict[str, Any]:
         "rows": cycle.rows,
         "freshness_seconds": round((now - cycle.newest_commit).total_seconds(), 3),
         "seconds": {phase: round(seconds, 4) for phase, seconds in cycle.seconds.items()},
-        "asked": {source: vars(asked) for source, asked in cycle.asked.items()},
+        "asked": {source: dataclasses.asdict(asked) for source, asked in cycle.asked.items()},
+        "changes": changed_rows(cycle),
         "changed": {
             view: {"inserted": tally.inserted, "deleted": tally.deleted}
             for view, tally in cycle.entry.shown_statistics.items()

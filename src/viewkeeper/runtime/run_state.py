@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from viewkeeper.runtime.traffic import add_batch, no_traffic
 from viewkeeper.runtime.view import View
 
 FILE = ".viewkeeper/run.json"
@@ -29,6 +30,8 @@ class RunState:
             "state": "starting",
             "since": _now(),
             "views": {name: _kept(view) for name, view in views.items()},
+            # What was measured goes on from run to run: advice needs more than a short one.
+            "traffic": read_run_state(folder).get("traffic") or no_traffic(_now()),
         }
 
     def __enter__(self) -> RunState:
@@ -49,6 +52,7 @@ class RunState:
             case "batch":
                 self._state["state"] = "running"
                 self._state["batch"] = dict(event)
+                add_batch(self._state["traffic"], event)
             case "merge":
                 self._state["merge"] = {"groups": event["groups"]}
             case "source_waiting":
