@@ -86,6 +86,12 @@ def test_figures_follow_the_writers(scene, live_page):
     live_page.locator(".chart").first.wait_for()
 
 
+def test_the_runs_own_table_is_painted(scene, live_page):
+    go(live_page, scene, "/merge")
+    live_page.get_by_role("heading", name="addresses, sales").wait_for()
+    live_page.locator(".painting .paint").first.wait_for()
+
+
 def test_every_state_is_a_prefix_of_what_was_written(scene, live_page):
     """Orders are written one by one, so a state with n orders has exactly the first n."""
     go(live_page, scene, "/views/sales")
@@ -111,7 +117,7 @@ def test_every_state_is_a_prefix_of_what_was_written(scene, live_page):
 def test_a_source_that_goes_away_shows_and_recovers(scene, live_page):
     go(live_page, scene, "/")
     before = transaction(live_page)
-    scene.postgres.shut_down()
+    scene.postgres.kill()
     try:
         trouble = live_page.locator(".problem", has_text="shop")
         trouble.wait_for(timeout=SHOWN_MS)

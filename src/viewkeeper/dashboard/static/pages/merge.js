@@ -1,7 +1,7 @@
 // The merge page: the view update table of a running keeper, live, and what each row waits for.
 
 import { h, show } from "../dom.js";
-import { many, range } from "../format.js";
+import { many, number, range } from "../format.js";
 import { empty } from "../parts.js";
 import { colourLegend, paintingTable } from "../painting.js";
 import { glossary, term } from "../terms.js";
@@ -45,9 +45,9 @@ function tablesOf(moment) {
 function groupOf(group, index, count) {
   const name = count > 1 ? `Group ${index + 1}: ${group.views.join(", ")}` : group.views.join(", ");
   const rows = group.rows.map((row) => ({
-    name: h("span", { class: "number" }, row.txns ? range(row.txns[0], row.txns[1]) : many(row.transactions, "transaction")),
+    name: h("span", { class: "number" }, row.txns ? range(row.txns[0], row.txns[1]) : batchOf(row)),
     cells: group.views.map((view) => cellOf(row.cells[view])),
-    note: row.waits_for?.length ? `waits for ${row.waits_for.join(", ")}` : "complete: is applied when all before it are",
+    note: noteOf(row),
   }));
   return h(
     "section",
@@ -56,6 +56,17 @@ function groupOf(group, index, count) {
     h("p", { class: "soft" }, ALGORITHMS[group.algorithm] ?? group.algorithm),
     rows.length ? paintingTable(`Transactions that are on their way into ${name}`, "Transactions", group.views, rows, "What it waits for") : empty("All that has arrived is applied."),
   );
+}
+
+/** A row is a batch: a run tells how many transactions it has as long as it is being worked on. */
+function batchOf(row) {
+  return row.transactions ? many(row.transactions, "transaction") : `batch ${number(row.row)}`;
+}
+
+function noteOf(row) {
+  if (row.waits_for?.length) return `waits for ${row.waits_for.join(", ")}`;
+  const isApplied = Object.values(row.cells).every((cell) => cell.colour === "gray" || cell.colour === "black");
+  return isApplied ? "applied" : "complete: is applied when all before it are";
 }
 
 function cellOf(cell) {
