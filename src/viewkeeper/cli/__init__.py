@@ -16,7 +16,19 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from viewkeeper import __version__
-from viewkeeper.cli import check, demo, evolve, explain, init, lab, run, status, ui, warehouse
+from viewkeeper.cli import (
+    advise,
+    check,
+    demo,
+    evolve,
+    explain,
+    init,
+    lab,
+    run,
+    status,
+    ui,
+    warehouse,
+)
 from viewkeeper.cli.output import (
     FAILED,
     GOOD,
@@ -60,7 +72,7 @@ def root(
     help_if_alone(context)
 
 
-for part in (demo, init, check, explain, run, status, evolve, warehouse, lab, ui):
+for part in (demo, init, check, explain, advise, run, status, evolve, warehouse, lab, ui):
     part.register(app)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,14 +37,18 @@ def explain(
 ) -> None:
     """Show a view's definition, what is asked of whom per change, and the level it can reach."""
     from viewkeeper.runtime.keeper import Keeper
+    from viewkeeper.runtime.row_estimates import row_estimates
 
     with Keeper.open(project) as keeper:
         definitions = {name: each.definition for name, each in keeper.views.items()}
         texts = {name: each.text for name, each in keeper.views.items()}
-        kinds = {name: keeper.source(name).kind for name in keeper.config.sources}
-    if view is not None:
-        definitions = {view: _known(definitions, view)}
-    documents = [explained(each, kinds, texts[name]) for name, each in definitions.items()]
+        sources = {name: keeper.source(name) for name in keeper.config.sources}
+        if view is not None:
+            definitions = {view: known_view(definitions, view)}
+        relations = [name for each in definitions.values() for name in each.relations]
+        sizes = row_estimates(sources, relations)
+    kinds = {name: source.kind for name, source in sources.items()}
+    documents = [explained(each, kinds, texts[name], sizes) for name, each in definitions.items()]
     if as_json:
         write_json({"views": documents})
         return
@@ -53,7 +58,8 @@ def explain(
         show(document)
 
 
-def _known(definitions: dict[str, ViewDefinition], view: str) -> ViewDefinition:
+def known_view(definitions: dict[str, ViewDefinition], view: str) -> ViewDefinition:
+    """One of the project's views; raises UsageError."""
     if view not in definitions:
         raise UsageError(
             "unknown-view",
@@ -67,9 +73,16 @@ def _known(definitions: dict[str, ViewDefinition], view: str) -> ViewDefinition:
 
 
 def explained(
-    definition: ViewDefinition, kinds: dict[str, str], text: str | None = None
+    definition: ViewDefinition,
+    kinds: dict[str, str],
+    text: str | None = None,
+    sizes: Mapping[RelationName, int] | None = None,
 ) -> dict[str, Any]:
-    """All that is shown, for programs: `views.describe`, what follows from it, remarks on the text."""
+    """All that is shown, for programs: `views.describe`, what follows from it, remarks on the text.
+
+    ``sizes``: about how many rows relations have, where that is known.
+    """
+    from viewkeeper.views.advice import choices
     from viewkeeper.views.describe import described
     from viewkeeper.views.planning import reads, routes
     from viewkeeper.views.printing import view_sql
@@ -79,7 +92,10 @@ def explained(
 
     choice, refused = _choice(definition)
     incremental = choice is not None and not choice.is_recomputed
-    stores = Upkeep(pruned(definition)).stores if choice and choice.is_incremental else ()
+    by_sweep = choice is not None and choice.is_incremental
+    upkeep = Upkeep(pruned(definition))
+    kept = frozenset(upkeep.kept) if by_sweep else frozenset()
+    stores = upkeep.stores if by_sweep else ()
     return described(definition) | {
         "sql": view_sql(definition),
         "remarks": [] if text is None else list(remarks(definition.name, text)),
@@ -98,7 +114,8 @@ def explained(
             }
             for read in reads(definition)
         ],
-        "changes": [_change(route) for route in routes(definition)] if incremental else [],
+        "changes": [_change(way, kept) for way in routes(definition)] if incremental else [],
+        "choices": [c.as_dict() for c in choices(definition, sizes or {})] if by_sweep else [],
     }
 
 
@@ -112,25 +129,26 @@ def _choice(definition: ViewDefinition) -> tuple[Choice | None, UsageError | Non
         return None, error
 
 
-def _change(route: Route) -> dict[str, Any]:
+def _change(route: Route, kept: frozenset[RelationName]) -> dict[str, Any]:
     from viewkeeper.views.definition import LOCAL
 
+    asked = [hop.name.source != LOCAL and hop.name not in kept for hop in route.hops]
     return {
         "term": route.term,
         "alias": route.alias,
         "relation": _named(route.name),
         # What the warehouse keeps itself, it need not ask for.
-        "questions": sum(hop.name.source != LOCAL for hop in route.hops),
+        "questions": sum(asked),
         "asks": [
             {
-                "source": "the warehouse" if hop.name.source == LOCAL else hop.name.source,
+                "source": hop.name.source if is_asked else "the warehouse",
                 "relation": _named(hop.name),
                 "alias": hop.alias,
                 "by": list(hop.key_columns),
                 "keys_from": list(hop.from_columns),
                 "whole_relation": hop.is_whole,
             }
-            for hop in route.hops
+            for hop, is_asked in zip(route.hops, asked, strict=True)
         ],
     }
 
@@ -195,6 +213,7 @@ def show(document: dict[str, Any]) -> None:
         unread = f"   (not: {', '.join(read['left_out'])})" if read["left_out"] else ""
         _wrapped(f"{read['relation']}: {', '.join(read['columns'])}{unread}")
     _show_changes(document)
+    _show_choices(document)
     _show_level(document)
 
 
@@ -220,6 +239,15 @@ def _show_changes(document: dict[str, Any]) -> None:
         write_line(f"  a change of {change['relation']} ({change['alias']}{term}): {asked}", "cyan")
         for number, hop in enumerate(change["asks"], 1):
             _wrapped(f"{number}. {_question(hop)}", "    ")
+
+
+def _show_choices(document: dict[str, Any]) -> None:
+    from viewkeeper.cli.choices import choice_lines
+
+    if document["choices"]:
+        _heading("To ask or to keep (`-- keep:`; `viewkeeper advise` goes by what is measured)")
+    for line in choice_lines(document["choices"]):
+        _wrapped(line)
 
 
 def _question(hop: dict[str, Any]) -> str:

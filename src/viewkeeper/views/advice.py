@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from viewkeeper.algebra.types import Kind, Schema
 from viewkeeper.views.definition import LOCAL, RelationName, ViewDefinition
@@ -60,6 +61,17 @@ class Choices:
     @property
     def copy_bytes(self) -> int | None:
         return None if self.rows is None else self.rows * self.row_bytes
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "relation": str(self.relation),
+            "kept": self.is_kept,
+            "questions": {str(start): number for start, number in self.questions.items()},
+            "whole_relation": self.is_whole,
+            "row_bytes": self.row_bytes,
+            "rows": self.rows,
+            "copy_bytes": self.copy_bytes,
+        }
 
 
 @dataclass(frozen=True)
