@@ -31,6 +31,7 @@ from viewkeeper.sources.interface import (
 )
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName, ViewDefinition
+from viewkeeper.views.headers import still_kept
 from viewkeeper.views.printing import view_sql
 
 
@@ -156,7 +157,7 @@ def _with_headers(view: EvolvingView) -> ViewDefinition:
             some.conditions & columns,
         ).as_list()
         for word, some in parts.items()
-    }
+    } | {"keep": still_kept(definition)}
     settings = {name: value for name, value in definition.settings if name not in said}
     settings |= {word: ", ".join(items) for word, items in said.items() if items}
     settings |= {"extent": wanted.extent.value, "evolve": wanted.policy.value}

@@ -124,6 +124,16 @@ def kept_relations(definition: ViewDefinition) -> tuple[RelationName, ...]:
     return tuple(_kept(definition, name.strip()) for name in written.split(",") if written)
 
 
+def still_kept(definition: ViewDefinition) -> list[str]:
+    """Of the relations that ``keep`` names, those that the view reads, where it may have evolved.
+
+    One under a new name is another one: what is kept of it belongs to the old name.
+    """
+    read = {str(name).casefold() for name in definition.relations}
+    written = dict(definition.settings).get("keep", "").split(",")
+    return [name.strip() for name in written if name.strip().casefold() in read]
+
+
 def _kept(definition: ViewDefinition, name: str) -> RelationName:
     for relation in definition.relations:
         if str(relation).casefold() == name.casefold():

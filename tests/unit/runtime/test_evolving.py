@@ -7,13 +7,18 @@ import decimal
 
 from viewkeeper.algebra import Schema
 from viewkeeper.algebra.types import INTEGER, STRING, decimal_type
-from viewkeeper.runtime.evolving import as_after
+from viewkeeper.runtime.evolving import Evolution, as_after, foreseen
+from viewkeeper.runtime.view import View
 from viewkeeper.sources.interface import (
     RelationChange,
     RelationSchema,
     SchemaChange,
     SourceTransaction,
 )
+from viewkeeper.views.catalog import Catalog, CatalogRelation
+from viewkeeper.views.definition import RelationName
+from viewkeeper.views.parser import parse_view
+from viewkeeper.views.upkeep import Upkeep
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 BEFORE = Schema.of(id=INTEGER, name=STRING, qty=INTEGER)
@@ -47,6 +52,19 @@ def test_dropped_columns_go_and_new_ones_are_null_even_under_an_old_name():
     after = Schema.of(id=INTEGER, name=STRING, old_name=STRING)
     rows = RelationChange("r", ((1, None, "x"),), ((1, None, "y"),))
     assert moved(change(after, {"name": "old_name"})) == (rows, OTHER)
+
+
+def test_a_relation_under_a_new_name_is_no_longer_kept_and_the_others_are():
+    names = [RelationName("a", "r"), RelationName("a", "s")]
+    known = Catalog(tuple(CatalogRelation(name, BEFORE, ("id",)) for name in names))
+    text = "-- keep: a.r, a.s\nSELECT r.id, s.name FROM a.r r JOIN a.s s ON r.id = s.id"
+    views = {"v": View(parse_view("v", text, known), text)}
+    plan = foreseen(change(None, renamed_to="q"), views, Evolution(known))
+    after = plan.views(views)["v"]
+    assert dict(after.definition.settings)["keep"] == "a.s"
+    assert [store.name for store in Upkeep(after.definition).stores] == ["keep.a.s"]
+    again = Catalog(tuple(CatalogRelation(RelationName("a", n), BEFORE) for n in "qs"))
+    assert parse_view("v", after.text, again).relations == after.definition.relations
 
 
 def test_a_wider_type_holds_the_same_values():
