@@ -27,10 +27,10 @@ from viewkeeper.runtime.audit import Audit, audited
 from viewkeeper.runtime.bulk_reading import RowsRead
 from viewkeeper.runtime.evolution_log import EvolutionLog
 from viewkeeper.runtime.evolving import Evolution
-from viewkeeper.runtime.group import Cycle, Limits
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.runtime.report import RunReport
 from viewkeeper.runtime.settings import limits_of, retention_of, spark_settings_of, storage_of
+from viewkeeper.runtime.surroundings import Cycle, Limits
 from viewkeeper.runtime.traffic import changed_rows
 from viewkeeper.runtime.units import Outbox, Units
 from viewkeeper.runtime.view import View

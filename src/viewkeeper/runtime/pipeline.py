@@ -24,8 +24,9 @@ from viewkeeper.runtime.epochs import Epochs, earliest
 from viewkeeper.runtime.evolution_log import EvolutionLog
 from viewkeeper.runtime.evolving import Evolution
 from viewkeeper.runtime.feeds import Delivery, Failure, Feeds
-from viewkeeper.runtime.group import Cycle, Group, Limits, Surroundings
+from viewkeeper.runtime.group import Group
 from viewkeeper.runtime.pacing import Pace, SourceLimits
+from viewkeeper.runtime.surroundings import Cycle, Limits, Surroundings
 from viewkeeper.runtime.units import Unit, Units
 from viewkeeper.runtime.view import View
 from viewkeeper.sources.interface import FeedItem, Position, Source, SourceTransaction

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from viewkeeper.runtime.group import Cycle
+from viewkeeper.runtime.surroundings import Cycle
 
 
 @dataclass

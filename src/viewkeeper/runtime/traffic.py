@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from viewkeeper.views.advice import Traffic
 
 if TYPE_CHECKING:
-    from viewkeeper.runtime.group import Cycle
+    from viewkeeper.runtime.surroundings import Cycle
 
 CHANGED = "changed"
 

@@ -7,9 +7,9 @@ from itertools import pairwise
 
 from viewkeeper.algebra import Bag
 from viewkeeper.consistency import SourceHistories, Verdict, check
-from viewkeeper.runtime.group import Cycle
 from viewkeeper.runtime.integrator import Arrival, states_of
 from viewkeeper.runtime.pipeline import Pipeline
+from viewkeeper.runtime.surroundings import Cycle
 from viewkeeper.timeline import Cut, Transaction
 from viewkeeper.views.definition import LOCAL, RelationName
 from viewkeeper.warehouse.warehouse import Warehouse

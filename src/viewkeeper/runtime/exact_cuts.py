@@ -1,0 +1,128 @@
+"""Exact cuts for a group: one per source, with everything known that they can reflect."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping
+
+from viewkeeper.errors import SourceError
+from viewkeeper.protocols.messages import Reflected
+from viewkeeper.runtime.asking import reflected_by
+from viewkeeper.runtime.bulk_reading import RowsRead
+from viewkeeper.runtime.change_tables import ChangeTables
+from viewkeeper.runtime.contents import Reading
+from viewkeeper.runtime.intake import Intake
+from viewkeeper.runtime.jobs import StageFolder
+from viewkeeper.sources.interface import Cut
+from viewkeeper.spark.staged import Staging
+from viewkeeper.views.definition import RelationName
+
+
+class Stopped(Exception):
+    """A cut was being waited for that is no longer needed: the group is to end, or a schema change
+    has come, and nothing behind it is taken in before the views have."""
+
+
+class ExactCuts(Intake):
+    """Opens cuts, and waits until the feeds have passed them; reads whole relations at them."""
+
+    ending = False
+    # The changes that have arrived, as tables, and how many of each source's are in batches.
+    changes: ChangeTables
+    applied: dict[str, int]
+
+    def open_cuts(self, stack: contextlib.ExitStack) -> dict[str, Cut]:
+        """One cut per source, with everything known that they can reflect."""
+        cuts = {
+            name: stack.enter_context(self.around.sources[name].cut(self._relations_of(name)))
+            for name in self.sources
+            if name in self.read_sources
+        }
+        for name, cut in cuts.items():
+            if self.compared(name, cut.bound, self.reached[name]) < 0:
+                raise _cut_behind(name)
+        self._await_bounds(cuts)
+        return cuts
+
+    def _relations_of(self, source: str) -> tuple[str, ...]:
+        return tuple(name.relation for name in self.relations if name.source == source)
+
+    def reflected(self, cuts: Mapping[str, Cut]) -> dict[str, Reflected]:
+        waiting: dict[str, list[tuple[int, object]]] = {name: [] for name in self.sources}
+        for arrival in self.integrator.pending:
+            transaction = arrival.transaction
+            waiting[transaction.source].append((transaction.number, arrival.origin))
+        return {
+            name: reflected_by(cut, self.applied[name], waiting[name]) for name, cut in cuts.items()
+        }
+
+    def _await_bounds(self, cuts: Mapping[str, Cut]) -> None:
+        patience = self.around.limits.bound_wait_seconds
+        behind = list(cuts)
+        moved_at, stood = time.monotonic(), dict(self.fed)
+        self.needs_all = True
+        try:
+            while behind := [name for name in behind if not self._has_passed(name, cuts[name])]:
+                if self.ending or self.due:
+                    raise Stopped
+                self.take_in(0.05)
+                if stood != self.fed:
+                    moved_at, stood = time.monotonic(), dict(self.fed)
+                if time.monotonic() - moved_at > patience:
+                    raise _feed_behind(behind, patience)
+        finally:
+            self.needs_all = False
+        for name, cut in cuts.items():
+            if cut.life != self.life[name]:
+                raise SourceError(
+                    "source-restarted",
+                    f"source {name} was restarted while it was being read",
+                    source=name,
+                    retryable=True,
+                )
+
+    def _has_passed(self, name: str, cut: Cut) -> bool:
+        known = self.life[name] is not None
+        return known and self.compared(name, self.fed[name], cut.bound) >= 0
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Reading]:
+        """Relations as they are at the cut that the group stands at."""
+        stage = StageFolder()
+        staging = Staging(self.around.spark.bulk, stage.path)
+        try:
+            with contextlib.ExitStack() as stack:
+                cuts = self.open_cuts(stack)
+                waiting = tuple(self.integrator.pending)
+                reflected = self.reflected(cuts)
+                yield Reading(staging, cuts, reflected, waiting, self.changes, self._on_rows)
+        finally:
+            stage.remove()
+
+    def _on_rows(self, name: RelationName, read: RowsRead) -> None:
+        if self.ending:
+            raise Stopped
+        self.around.on_rows(name, read)
+
+
+def _cut_behind(name: str) -> SourceError:
+    return SourceError(
+        "cut-behind",
+        f"source {name} shows an older state than the views have already",
+        source=name,
+        retryable=True,
+        detail="a replica that lags behind, or a server that was restored",
+        hint="it is tried again; if it stays so, look at where the source's address leads",
+    )
+
+
+def _feed_behind(names: list[str], waited_seconds: float) -> SourceError:
+    return SourceError(
+        "feed-behind",
+        f"the feed of {', '.join(names)} does not keep up with its source",
+        source=names[0],
+        retryable=True,
+        detail=f"it stood still for {waited_seconds:.0f} s before a position that it must pass",
+        hint="it is tried again; look at the source's load and its log",
+    )

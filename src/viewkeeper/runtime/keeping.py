@@ -1,0 +1,266 @@
+"""A group's jobs: batches on their way through the view managers, and out as epochs.
+
+Every job is a row of the view update table. What the merge process releases is committed, and nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from viewkeeper.merging.merge_process import MergeProcess
+from viewkeeper.merging.messages import (
+    ActionList,
+    ActionListArrived,
+    CommitTransaction,
+    RelevanceArrived,
+    WarehouseCommitted,
+)
+from viewkeeper.merging.mixtures import Promise, algorithm_for
+from viewkeeper.merging.rows import Colour
+from viewkeeper.merging.table import ViewUpdateTable
+from viewkeeper.runtime.change_tables import ChangeTables
+from viewkeeper.runtime.contents import whole_schemas
+from viewkeeper.runtime.evolving import Evolution
+from viewkeeper.runtime.exact_cuts import ExactCuts
+from viewkeeper.runtime.integrator import Arrival, Integrator, last_positions, states_of
+from viewkeeper.runtime.jobs import Job, StageFolder, Stopwatch, make_job
+from viewkeeper.runtime.live_managers import LiveManager
+from viewkeeper.runtime.manager_making import Workshop
+from viewkeeper.runtime.managing import ChangeComputed, ManagerFailed, ManagerThread
+from viewkeeper.runtime.message_counts import MessageCounts
+from viewkeeper.runtime.surroundings import Cycle, Surroundings
+from viewkeeper.runtime.view import View
+from viewkeeper.sources.interface import Position
+from viewkeeper.spark.staged import Staging
+from viewkeeper.views.level import Level
+
+
+class Keeping(ExactCuts):
+    """Keeps views from job to job, from wherever the warehouse stands."""
+
+    def __init__(
+        self,
+        views: Mapping[str, View],
+        around: Surroundings,
+        starts: Mapping[str, Position],
+        evolution: Evolution,
+    ) -> None:
+        super().__init__(views, around, starts, evolution)
+        self._stage = StageFolder()
+        self._noted = dict(self.reached)
+        self._noted_at = time.monotonic()
+        # When the last batch was begun: a period is counted from there.
+        self.begun_at = time.monotonic()
+        self.begin_anew([])
+        self.painting = self._painted()
+
+    def begin_anew(self, uncommitted: Iterable[Arrival]) -> None:
+        """From the last committed state: new managers, an empty table, all that is not applied."""
+        staging = Staging(self.around.spark.tiny, self._stage.path)
+        self.count_nothing()
+        self.integrator = Integrator((*self.relations, *self.watched))
+        self.applied = dict.fromkeys(self.sources, 0)
+        self.jobs: dict[int, Job] = {}
+        self._rows = 0
+        whole = whole_schemas(view.definition for view in self.views.values())
+        known = {r.name: r.schema for r in self.evolution.catalog.relations}
+        self.changes = ChangeTables({name: known[name] for name in self.watched} | whole)
+        managers = {name: self._manager(name, staging) for name in self.views}
+        promises = [Promise(manager.level) for manager in managers.values()]
+        self.merge = MergeProcess(algorithm_for(promises, ViewUpdateTable(self.views)))
+        self._managers = {
+            name: ManagerThread(name, manager, self.inbox.put) for name, manager in managers.items()
+        }
+        again = (self.integrator.arrived(each.origin, each.unit) for each in uncommitted)
+        self.tell([arrival for arrival in again if arrival is not None])
+
+    def _manager(self, view: str, staging: Staging) -> LiveManager:
+        around = self.around
+        workshop = Workshop(
+            staging, self.sources, self.changes, around.sources, around.spark, around.epochs
+        )
+        return workshop.manager(self.views[view])
+
+    @property
+    def message_counts(self) -> dict[str, MessageCounts]:
+        """What each view's manager has sent and got since it began."""
+        return {name: thread.manager.counts for name, thread in self._managers.items()}
+
+    def handle(self, message: Any) -> None:
+        match message:
+            case ChangeComputed(job, view, tables):
+                if self.jobs.get(job.row) is job:  # else of a job that was given up
+                    lists = ActionList(view, (job.row,), tables)
+                    self._carry_out(self.merge.step(ActionListArrived(lists)))
+            case ManagerFailed(job, _, error):
+                if self.jobs.get(job.row) is job:
+                    raise error
+
+    def tell(self, arrivals: list[Arrival]) -> None:
+        if not arrivals:
+            return
+        self.count(sum(arrival.rows for arrival in arrivals))
+        self.changes.add(arrivals)
+        for manager in self._managers.values():
+            manager.tell(tuple(arrivals))
+
+    def dismiss(self) -> None:
+        """Let the managers go; whatever they still do counts for nothing."""
+        for manager in self._managers.values():
+            manager.stop()
+        for job in self.jobs.values():
+            job.stage.remove()
+
+    def close(self) -> None:
+        """Let the managers go, and what they left on the disk."""
+        self.dismiss()
+        self._stage.remove()
+
+    def begin_job(self) -> bool:
+        """Begin a job with what has come; False when nothing of it is visible yet."""
+        clock = Stopwatch()
+        limits = self.around.limits
+        with contextlib.ExitStack() as stack:
+            cuts = self.open_cuts(stack)
+            reflected = self.reflected(cuts)
+            visible = {name: cut.reflects for name, cut in cuts.items()}
+            batch = self.integrator.close_batch(
+                # What is only watched is asked by nobody yet: it need not be visible.
+                {name: visible.get(name, lambda origin: True) for name in self.sources},
+                limits.batch_transactions_max,
+                limits.batch_rows_max,
+            )
+            if not batch:
+                return False
+            clock.lap("capture")
+            self._rows += 1
+            spark = self.around.spark
+            rows = sum(arrival.rows for arrival in batch)
+            job = make_job(
+                self._rows,
+                batch,
+                self._concerned(batch),
+                tuple(self.views),
+                cuts,
+                stack.pop_all(),
+                reflected,
+                spark.tiny if rows <= limits.tiny_rows_max else spark.bulk,
+                self.around.paces,
+                clock,
+            )
+        if job.concerned:
+            self.jobs[job.row] = job
+        self.begun_at = time.monotonic()
+        for arrival in batch:
+            self.applied[arrival.transaction.source] = arrival.transaction.number
+        streams = tuple(sorted({arrival.origin.source for arrival in batch}))
+        relevance = RelevanceArrived(job.row, job.concerned, streams)
+        self._carry_out(self.merge.step(relevance))
+        for manager in self._managers.values():
+            manager.begin(job, dict(self.applied))
+        if not job.concerned:
+            # Only watched relations changed: nothing to show, and nothing to wait for.
+            self.count(-job.rows)
+            job.stage.remove()
+        return True
+
+    def _concerned(self, batch: Iterable[Arrival]) -> tuple[str, ...]:
+        changed = {name for arrival in batch for name, _ in arrival.transaction.changes}
+        return tuple(
+            name
+            for name, view in self.views.items()
+            if not changed.isdisjoint(view.definition.relations)
+        )
+
+    def _carry_out(self, commits: Iterable[CommitTransaction]) -> None:
+        self.painting = self._painted()
+        todo = list(commits)
+        while todo:
+            commit = todo.pop(0)
+            tables: dict[str, list[Any]] = {}
+            for each in commit.lists:
+                for name, table in each.contents.items():
+                    tables.setdefault(name, []).append(table)
+            self._apply([self.jobs[row] for row in commit.rows], tables)
+            self.painting = self._painted()
+            todo += self.merge.step(WarehouseCommitted(commit.number))
+
+    def _painted(self) -> dict[str, Any]:
+        """The view update table as it is now, for people to look at."""
+        table = self.merge.table
+        rows = []
+        for number in table.rows:
+            cells = {view: table.cell(number, view) for view in table.columns}
+            job = self.jobs.get(number)
+            rows.append(
+                {
+                    "row": number,
+                    "transactions": 0 if job is None else len(job.batch),
+                    "cells": {
+                        view: {"colour": cell.colour.name.lower(), "state": cell.state}
+                        for view, cell in cells.items()
+                    },
+                    "waits_for": [v for v, cell in cells.items() if cell.colour is Colour.WHITE],
+                }
+            )
+        algorithm = self.merge.algorithm.name
+        return {"views": list(table.columns), "algorithm": algorithm, "rows": rows}
+
+    def _apply(self, jobs: list[Job], tables: Mapping[str, list[Any]]) -> None:
+        """Commit what the merge process has released, as one epoch."""
+        for job in jobs:
+            job.clock.lap("join")
+        batch = [arrival for job in jobs for arrival in job.batch]
+        reached = self._reached_with(jobs)
+        numbers = [arrival.number for arrival in batch]
+        # Unless every manager shows every transaction, what lies between is no state of all views.
+        states = states_of(batch) if self.merge.level is Level.COMPLETE else [0] * len(batch)
+        entry = self.around.epochs.apply(numbers, states, tables, self.cuts_of(reached))
+        for job in jobs:
+            job.clock.lap("commit")
+            job.stage.remove()
+            del self.jobs[job.row]
+        begun = [job.batch[0].number for job in self.jobs.values()]
+        self.changes.forget(min([numbers[-1] + 1, *begun]) - 1)
+        self._noted, self._noted_at = reached, time.monotonic()
+        self.count(-sum(job.rows for job in jobs))
+        last = jobs[-1]
+        views = tuple(self.views)
+        self.around.report(
+            Cycle(entry, tuple(batch), last.questions.asked, views, dict(last.clock.laps))
+        )
+        # Last: whoever sees that it was reached finds the epoch reported.
+        self.reached = reached
+
+    def _reached_with(self, jobs: list[Job]) -> dict[str, Position]:
+        """Where each source stands for the views when these jobs are applied."""
+        reached = dict(self.reached)
+        for job in jobs:
+            reached.update(last_positions(job.batch))
+        waiting = {arrival.origin.source for arrival in self.integrator.pending}
+        for job in self.jobs.values():
+            if job not in jobs:
+                waiting.update(arrival.origin.source for arrival in job.batch)
+        return reached | {name: self.fed[name] for name in self.sources if name not in waiting}
+
+    def cuts_of(
+        self, reached: Mapping[str, Position], views: Iterable[str] | None = None
+    ) -> dict[str, dict[str, Position]]:
+        """Each view's own cut: the sources that it reads."""
+        return {
+            name: {source: reached[source] for source in self.views[name].definition.sources}
+            for name in (self.views if views is None else views)
+        }
+
+    def note_positions(self) -> None:
+        """Nothing waits: everything that the feeds have passed is applied, or was nothing for us."""
+        if self.jobs or self.integrator.pending or self.due:
+            return
+        self.reached = dict(self.fed)
+        due = time.monotonic() - self._noted_at >= self.around.limits.idle_seconds
+        if due and self.reached != self._noted:
+            self.around.epochs.advance(self.cuts_of(self.reached))
+            self._noted, self._noted_at = self.reached, time.monotonic()

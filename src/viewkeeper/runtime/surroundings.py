@@ -1,0 +1,84 @@
+"""What all groups of views share: limits, the hand that commits, and whom to tell."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from viewkeeper.runtime.asking import Asked
+from viewkeeper.runtime.bulk_reading import OnRows
+from viewkeeper.runtime.epochs import Epochs
+from viewkeeper.runtime.evolution_log import EvolutionLog
+from viewkeeper.runtime.integrator import Arrival
+from viewkeeper.runtime.pacing import Pace
+from viewkeeper.sources.interface import Position, Source
+from viewkeeper.spark.session import Spark
+from viewkeeper.warehouse.entries import Entry
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one batch may be; a batch is as large as what waits, within these."""
+
+    batch_transactions_max: int = 50_000
+    batch_rows_max: int = 200_000
+    # Up to so many changed rows a batch goes through the session for small data.
+    tiny_rows_max: int = 5_000
+    # Jobs that a group has at work at a time: one is computed while the next one asks.
+    jobs_max: int = 2
+    # Rows that wait before the feeds are made to wait.
+    backlog_rows_max: int = 500_000
+    # For how long a feed may stand still before a cut's bound.
+    bound_wait_seconds: float = 30.0
+    # How often positions are noted while nothing happens.
+    idle_seconds: float = 30.0
+    # Whether a periodic view's group waits until its period is over.
+    heeds_periods: bool = True
+
+
+@dataclass
+class Cycle:
+    """One epoch: what it brought and how long each phase took."""
+
+    entry: Entry
+    batch: tuple[Arrival, ...]
+    asked: dict[str, Asked]
+    # The group's views, changed or not.
+    views: tuple[str, ...]
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def transactions(self) -> int:
+        return len(self.batch)
+
+    @property
+    def rows(self) -> int:
+        return sum(arrival.rows for arrival in self.batch)
+
+    @property
+    def newest_commit(self) -> dt.datetime:
+        """When the newest of the transactions was committed at its source."""
+        return max(arrival.origin.committed_at for arrival in self.batch)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What all groups share."""
+
+    sources: Mapping[str, Source]
+    spark: Spark
+    epochs: Epochs
+    limits: Limits
+    paces: Mapping[str, Pace]
+    # Told of epochs, of errors (the group tries again after those that pass), and of the end.
+    report: Callable[[Cycle | BaseException], None]
+    # Told when a group is ready to keep its views.
+    loaded: Callable[[], None]
+    on_rows: OnRows = lambda name, rows: None
+    # Told what happens, in the form of the command line's events.
+    tell: Callable[[dict[str, Any]], None] = lambda event: None
+    # Has the feed of a source read what its groups need now, from a position on.
+    follow: Callable[[str, Position], int] = lambda source, position: 0
+    log: EvolutionLog = field(default_factory=EvolutionLog)
