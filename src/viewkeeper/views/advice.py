@@ -7,6 +7,7 @@ Pure: the rules are plain, and every advice says which one made it.
 |---|---|
 | the view keeps a copy already | keep: what it would cost to ask is no longer measured |
 | it was never asked for | ask: nothing speaks for a copy |
+| its source does not say how large it is | ask |
 | the copy would be larger than `COPY_BYTES_MAX` | ask: copies are held in memory |
 | more of its rows changed than were fetched | ask: a copy is written at every change |
 | fewer rows were fetched than it has | ask: loading a copy would fetch more |
