@@ -20,12 +20,21 @@ ORDERS, CUSTOMERS, REGIONS = 400, 60, 6
 PAUSE_SECONDS = 0.15
 
 _SHOP = f"""
-CREATE TABLE customers (customer_id bigint PRIMARY KEY, name text NOT NULL, region_id bigint NOT NULL);
+CREATE TABLE customers (
+  customer_id bigint PRIMARY KEY, name text NOT NULL, region_id bigint NOT NULL, phone text);
 CREATE TABLE orders (order_id bigint PRIMARY KEY, customer_id bigint NOT NULL, quantity bigint NOT NULL);
-INSERT INTO customers SELECT n, 'customer ' || n, 1 + n % {REGIONS} FROM generate_series(1, {CUSTOMERS}) n;
+INSERT INTO customers SELECT n, 'customer ' || n, 1 + n % {REGIONS}, '555 ' || n FROM generate_series(1, {CUSTOMERS}) n;
 INSERT INTO orders SELECT n, 1 + n % {CUSTOMERS}, 1 + n % 5 FROM generate_series(1, {ORDERS}) n;
 """
 _VIEWS = {
+    "contacts": """\
+-- How to reach customers. It may do without their phones, but somebody must say so.
+-- consistency: complete
+-- dispensable: phone
+-- evolve: approve
+SELECT c.customer_id, c.name, c.phone
+FROM shop.customers c
+""",
     "sales": """\
 -- What was sold to whom.
 -- consistency: complete

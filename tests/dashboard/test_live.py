@@ -88,7 +88,7 @@ def test_figures_follow_the_writers(scene, live_page):
 
 def test_the_runs_own_table_is_painted(scene, live_page):
     go(live_page, scene, "/merge")
-    live_page.get_by_role("heading", name="addresses, sales").wait_for()
+    live_page.get_by_role("heading", name="addresses, contacts, sales").wait_for()
     live_page.locator(".painting .paint").first.wait_for()
 
 
@@ -163,6 +163,24 @@ def test_pages_as_they_are_shown_in_the_documentation(scene, live_page):
     live_page.set_viewport_size({"width": 390, "height": 800})
     go(live_page, scene, "/")
     photograph(live_page, "overview-phone")
+
+
+def test_a_dropped_column_waits_for_a_word_and_gets_it(scene, live_page):
+    """From the statement at the source to the view without the column, through the page."""
+    scene.postgres.run_script("ALTER TABLE customers DROP COLUMN phone;")
+    go(live_page, scene, "/evolution")
+    change = live_page.locator("li", has_text="contacts")
+    expect(change).to_have_attribute("data-status", "pending", timeout=RECOVERED_MS)
+    assert "c.phone" in change.locator("pre", has_text="SELECT").first.text_content()
+    change.get_by_role("button", name="Approve").click()
+    expect(change).to_have_attribute("data-status", "applied", timeout=RECOVERED_MS)
+    go(live_page, scene, "/views/contacts")
+    live_page.get_by_text("Version 2, since transaction").wait_for(timeout=RECOVERED_MS)
+    live_page.get_by_role("button", name="Newest", exact=True).click()
+    heads = live_page.locator(".extent th")
+    expect(heads).to_have_text(["times", "customer_id", "name"])
+    go(live_page, scene, "/")
+    await_transaction_after(live_page, transaction(live_page))
 
 
 def test_a_view_is_audited_from_its_page(scene, live_page):
