@@ -105,10 +105,25 @@ def _sentence(event: Mapping[str, Any]) -> str:
             )
         case "source_waiting":
             return f"Waiting: {event['error']['message']}"
+        case "warning":
+            return f"Warning: {event['message']}"
+        case "schema_changed":
+            effects = ", ".join(f"{e['view']} {e['effect']}" for e in event["effects"])
+            return f"{event['source']}: {event['statement']} ({effects or 'no view is affected'})"
+        case "evolved":
+            read = f"{event['rows_read']:,} rows read"
+            return f"View {event['view']} goes on: {event['method']}, {read}: {event['reason']}"
+        case "schema_waits":
+            return (
+                f"{event['source']}: {event['statement']} is {event['status']}; "
+                f"see viewkeeper evolve, then --approve {event['id']}"
+            )
         case "caught_up":
             return (
                 f"Caught up: {event['transactions']:,} transactions in {event['seconds']:.1f} s "
                 f"({event['transactions_per_second']:,.0f}/s)"
             )
-        case _:
+        case "stopped":
             return f"Stopped after {event['transactions']:,} transactions"
+        case other:
+            return str(other)

@@ -70,7 +70,7 @@ def _status(keeper: Any) -> dict[str, Any]:
         },
         "views": {
             name: {
-                "state": run["state"],
+                "state": "retired" if view.definition.is_retired else run["state"],
                 "level": run["views"].get(name, {}).get("level"),
                 "protocol": run["views"].get(name, {}).get("protocol"),
                 "why": run["views"].get(name, {}).get("why", []),
@@ -117,10 +117,11 @@ def _show(found: dict[str, Any]) -> None:
     if not found["views"]:
         write_line("There are no views in the warehouse yet: viewkeeper run loads them.")
         return
-    grid = Table("view", "level", "protocol", "rows", "last change")
+    grid = Table("view", "state", "level", "protocol", "rows", "last change")
     for name, view in found["views"].items():
         grid.add_row(
             name,
+            view["state"],
             view["level"] or "?",
             view["protocol"] or "?",
             "many" if view["rows"] is None else f"{view['rows']:,}",
