@@ -46,6 +46,8 @@ def test_what_each_of_the_three_says():
     assert of_run({"state": "running"}).verdict == "good"
     waiting = of_run({"state": "waiting", "waiting": {"message": "shop is away"}})
     assert (waiting.verdict, "shop is away" in waiting.reason) == ("bad", True)
+    asked = of_run({"state": "waiting", "waiting": {"statement": "ALTER TABLE t DROP COLUMN c"}})
+    assert (asked.verdict, "your word" in asked.reason) == ("warning", True)
     assert of_run({"state": "stopped"}).verdict == "idle"
     assert of_freshness(7, 5).verdict == "warning"
     assert of_freshness(None, 5).verdict == "good"

@@ -120,6 +120,8 @@ def test_a_hostile_row_shows_as_text(page, project, server):
 
 def test_a_rename_is_approved(page, project, server):
     project.write("evolution.json", {"changes": [RENAME]})
+    open_page(page, server, "/")
+    page.get_by_text("1 schema change waiting for your word").wait_for()
     open_page(page, server, "/evolution")
     page.get_by_text("RENAME COLUMN name TO full_name").wait_for()
     assert page.locator(".line-gone").text_content().strip() == "SELECT p.id, p.name"

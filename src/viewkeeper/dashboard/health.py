@@ -56,8 +56,10 @@ def of_run(run: Mapping[str, Any]) -> Health:
         case "running":
             return Health("good", "a run keeps the views")
         case "waiting":
-            reason = run.get("waiting", {}).get("message", "a source is away")
-            return Health("bad", f"the run waits: {reason}")
+            told = run.get("waiting", {})
+            if "statement" in told:
+                return Health("warning", "the run waits for your word on a schema change")
+            return Health("bad", f"the run waits: {told.get('message', 'a source is away')}")
         case "starting" | "loading":
             return Health("warning", "the run is loading views")
         case "stopped":

@@ -14,6 +14,7 @@ from viewkeeper.dashboard.batches import Batches
 from viewkeeper.dashboard.chronicle import Chronicle
 from viewkeeper.dashboard.descriptions import Descriptions
 from viewkeeper.dashboard.health import (
+    Health,
     lag_verdict,
     of_audit,
     of_freshness,
@@ -156,8 +157,11 @@ class Lookout:
         age = None if latest is None else round((now - latest.committed_at).total_seconds(), 1)
         declared = (described or {}).get("reaches", {})
         health = worst((of_run(run), of_freshness(fresh, target), of_audit(audit)))
+        retired = state is not None and state.definition.is_retired
+        if retired:
+            health = Health("idle", "a schema change ended it; its last state stays readable")
         return {
-            "state": run["state"] if state is not None else "not loaded",
+            "state": "retired" if retired else run["state"] if state is not None else "not loaded",
             "level": told.get("level") or declared.get("declared"),
             "protocol": told.get("protocol") or declared.get("protocol"),
             "rows": rows,

@@ -45,7 +45,7 @@ def _is_from(state: ViewState | None, text: str | None) -> bool:
     """Whether the kept view was made from the text; texts of views that it reads follow its own."""
     if state is None or text is None:
         return False
-    written = getattr(state.definition, "written", state.definition.text)
+    written = state.definition.written
     return written == text or written.startswith(f"{text}\n-- reads the view ")
 
 

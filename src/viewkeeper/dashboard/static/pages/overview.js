@@ -2,7 +2,7 @@
 
 import { h, show } from "../dom.js";
 import { arrowHeads, flow } from "../flow.js";
-import { bytes, kind, number, seconds, state } from "../format.js";
+import { bytes, kind, many, number, seconds, state } from "../format.js";
 import { badge, empty, figure, figures, problem, table } from "../parts.js";
 import { glossary, term } from "../terms.js";
 
@@ -56,7 +56,10 @@ function troublesOf(moment) {
   for (const [name, source] of Object.entries(moment.sources)) {
     if (source.error) found.push(problem({ ...source.error, message: `Source ${name}: ${source.error.message}` }));
   }
-  if (moment.waiting && !found.length) found.push(problem(moment.waiting));
+  if (moment.waiting?.message && !found.length) found.push(problem(moment.waiting));
+  if (moment.changes_waiting) {
+    found.push(h("p", { class: "note" }, `${many(moment.changes_waiting, "schema change")} waiting for your word: `, h("a", { href: "/evolution" }, "Evolution")));
+  }
   for (const [name, view] of Object.entries(moment.views)) {
     if (view.problem && view.problem.family === "usage") found.push(problem({ ...view.problem, message: `View ${name}: ${view.problem.message}` }));
   }
