@@ -107,6 +107,12 @@ def test_refresh_decides_whether_a_view_is_computed_anew():
     assert both.code == "protocol-not-applicable"
 
 
+def test_copies_are_for_sweep_alone():
+    error = refused(declared("join, all keys shown", "ring", keep="s2.t"))
+    assert "only sweep in batches reads copies" in error.detail
+    assert choice_for(declared("join, all keys shown", "sweep", keep="s2.t")).protocol == "sweep"
+
+
 @pytest.mark.parametrize(
     ("text", "seconds"), [("30 s", 30), ("0.5s", 0.5), ("5 min", 300), ("1 h", 3600)]
 )
