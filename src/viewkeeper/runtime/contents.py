@@ -41,6 +41,8 @@ class Reading:
     waiting: Iterable[Arrival]
     changes: ChangeTables
     on_rows: OnRows = lambda name, rows: None
+    # Has what it is given computed once, though several others are computed from it.
+    share: Callable[[Any], Any] = lambda relation: relation
     _counted: list[int] = field(default_factory=list)
 
     @property

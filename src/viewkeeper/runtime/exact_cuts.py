@@ -15,6 +15,7 @@ from viewkeeper.runtime.contents import Reading
 from viewkeeper.runtime.intake import Intake
 from viewkeeper.runtime.jobs import StageFolder
 from viewkeeper.sources.interface import Cut
+from viewkeeper.spark.persisting import persisted
 from viewkeeper.spark.staged import Staging
 from viewkeeper.views.definition import RelationName
 
@@ -96,7 +97,8 @@ class ExactCuts(Intake):
                 cuts = self.open_cuts(stack)
                 waiting = tuple(self.integrator.pending)
                 reflected = self.reflected(cuts)
-                yield Reading(staging, cuts, reflected, waiting, self.changes, self._on_rows)
+                share = stack.enter_context(persisted())
+                yield Reading(staging, cuts, reflected, waiting, self.changes, self._on_rows, share)
         finally:
             stage.remove()
 

@@ -264,7 +264,7 @@ class Group(Keeping):
         definitions = {name: self.views[name].definition for name in views}
         relations = reading.relations(definitions.values())
         return [
-            filled(self.views[name], narrowed(definition, relations))
+            filled(self.views[name], narrowed(definition, relations), reading.share)
             for name, definition in definitions.items()
         ]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -86,10 +87,13 @@ class Workshop:
         return snapshot.read_arrow(view, with_count=True)
 
 
-def filled(view: View, contents: Contents) -> FilledView:
-    """A new view over its relations' contents, with what its manager keeps beside it."""
+def filled(view: View, contents: Contents, share: Callable[[Any], Any]) -> FilledView:
+    """A new view over its relations' contents, with what its manager keeps beside it.
+
+    ``share`` is given what several of these are computed from.
+    """
     if view.choice.is_incremental:
         upkeep = pruned_upkeep(view.definition)
-        return FilledView(view, upkeep.stores, upkeep.initial(contents))
+        return FilledView(view, upkeep.stores, upkeep.initial(contents, share))
     rows = WholeView(pruned(view.definition)).evaluated(contents)
     return FilledView(view, (), InitialContents(rows, {}))
