@@ -37,6 +37,7 @@ _KEYS: dict[str, dict[str, type | tuple[type, ...]]] = {
         "feed_url": str,
         "queries_per_second": (int, float),
         "rows_per_second": (int, float),
+        "statement_seconds": (int, float),
         "outbox": str,
     },
     "transactions": {"timeout_seconds": (int, float), "overdue": str},
@@ -54,6 +55,7 @@ class SourceConfig:
     # How much may be asked of it; without a figure, as much as is needed.
     queries_per_second: float | None = None
     rows_per_second: float | None = None
+    statement_seconds: float | None = None
     # The relation in which its transactions say what they are part of.
     outbox: str | None = None
 
@@ -178,7 +180,7 @@ def _source(sources: Mapping[str, Any], name: str, file: Path) -> SourceConfig:
     section = _table(sources, name, "sources.*", file, shown=f"sources.{name}")
     if "url" not in section:
         raise _bad(file, f"[sources.{name}] has no url", hint='url = "postgresql://…"')
-    for limit in ("queries_per_second", "rows_per_second"):
+    for limit in ("queries_per_second", "rows_per_second", "statement_seconds"):
         if section.get(limit, 1) <= 0:
             raise _bad(file, f"{limit} in [sources.{name}] must be above zero")
     return SourceConfig(
@@ -188,6 +190,7 @@ def _source(sources: Mapping[str, Any], name: str, file: Path) -> SourceConfig:
         file.parent,
         section.get("queries_per_second"),
         section.get("rows_per_second"),
+        section.get("statement_seconds"),
         section.get("outbox"),
     )
 

@@ -99,7 +99,11 @@ class Keeper:
         if name not in self._sources:
             settings = self.config.source(name)
             opened = open_source(
-                name, settings.url, allow_setup=self.allow_setup, feed_url=settings.feed_url
+                name,
+                settings.url,
+                allow_setup=self.allow_setup,
+                feed_url=settings.feed_url,
+                statement_seconds=settings.statement_seconds,
             )
             self._sources[name] = self._resources.enter_context(opened)
         return self._sources[name]

@@ -5,21 +5,29 @@ Each kind's driver is imported only when a source of that kind is opened.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from viewkeeper.errors import UsageError, invariant
 from viewkeeper.sources.interface import Source
 from viewkeeper.sources.urls import SourceUrl, parse_source_url
 
 
 def open_source(
-    name: str, url: str, *, allow_setup: bool = False, feed_url: str | None = None
+    name: str,
+    url: str,
+    *,
+    allow_setup: bool = False,
+    feed_url: str | None = None,
+    statement_seconds: float | None = None,
 ) -> Source:
     """The source behind ``url``. It connects when it is first asked something; close it after use.
 
     ``feed_url`` may name another role for the change feed, so that the role that queries needs no
     replication privilege; it must lead to the same database. ``allow_setup`` permits `Source.setup`
-    and `Source.teardown`, and nothing else ever creates anything at a source.
+    and `Source.teardown`, and nothing else ever creates anything at a source. ``statement_seconds``
+    bounds every statement on a server; SQLite has none.
     """
-    parsed = parse_source_url(url, name)
+    parsed = replace(parse_source_url(url, name), statement_seconds=statement_seconds)
     feed_parsed = parse_source_url(feed_url, name) if feed_url is not None else parsed
     if (feed_parsed.kind, feed_parsed.database) != (parsed.kind, parsed.database):
         raise UsageError(

@@ -59,6 +59,8 @@ class SourceUrl:
     user: str = ""
     password: Secret | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    # How long one of our statements may take there; None: ten minutes.
+    statement_seconds: float | None = None
 
     def __str__(self) -> str:
         """The URL as people may see it: without the password and without the options' values."""

@@ -166,6 +166,8 @@ def connect(url: SourceUrl, source: str) -> Link:
         )
         with connection.cursor() as cursor:
             cursor.execute(_PINNED)
+            if url.statement_seconds is not None:
+                cursor.execute("SET SESSION max_statement_time = %s", (url.statement_seconds,))
     return connection
 
 

@@ -153,7 +153,10 @@ class ArrowLink:
         self.broken = False
         self._tasks: SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = SimpleQueue()
         threading.Thread(target=self._work, daemon=True, name=f"{source}-reader").start()
-        text = connection_string(url, QUERY_SETTINGS)
+        settings = QUERY_SETTINGS
+        if url.statement_seconds is not None:
+            settings = settings | {"statement_timeout": f"{url.statement_seconds * 1000:.0f}ms"}
+        text = connection_string(url, settings)
         try:
             self._connection = self._call(lambda: adbc.connect(text, autocommit=True), "connect")
         except BaseException:
