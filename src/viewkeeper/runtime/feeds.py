@@ -85,6 +85,16 @@ class Feeds:
         reader = next(r for r in self._readers if r.source.name == source)
         return reader.follow(tuple(relations), position)
 
+    def renew(self, source: str) -> None:
+        """Open the source's feed again: a question to it failed, and perhaps it is shutting down.
+
+        PostgreSQL does not stop before its feeds have confirmed everything, which they can't when
+        nobody may ask any more.
+        """
+        for reader in self._readers:
+            if reader.source.name == source:
+                reader.renewed.set()
+
     def confirm(self, positions: Mapping[str, Position]) -> None:
         """These positions are durable with us; each reader tells its source when it next can."""
         for reader in self._readers:
@@ -102,6 +112,7 @@ class _Reader:
         self._relations = relations
         self._position = start
         self._generation = 0
+        self.renewed = threading.Event()
         self._lock = threading.Lock()
         self._randomness = random.Random()
         self._delays = Backoff().delays(self._randomness)
@@ -138,7 +149,8 @@ class _Reader:
             while not self._feeds.is_stopping:
                 items = tuple(feed.poll(POLL_SECONDS, ITEMS_PER_POLL_MAX))
                 with self._lock:
-                    if generation != self._generation:
+                    if generation != self._generation or self.renewed.is_set():
+                        self.renewed.clear()
                         return
                     self._position = feed.position
                 name = self.source.name

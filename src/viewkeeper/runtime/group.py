@@ -166,6 +166,8 @@ class Group(Keeping):
             if not error.retryable:
                 raise
             self.around.report(error)
+            if error.source is not None:
+                self.around.renew(error.source)
             self._recover()
 
     def _await_cause(self, broken: SourceError) -> None:

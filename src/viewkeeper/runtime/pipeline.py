@@ -89,6 +89,7 @@ class Pipeline:
             self._loading.set,
             tell=tell,
             follow=self._follow,
+            renew=lambda source: self.feeds.renew(source),
             log=log or EvolutionLog(),
         )
         standing = {

@@ -81,4 +81,6 @@ class Surroundings:
     tell: Callable[[dict[str, Any]], None] = lambda event: None
     # Has the feed of a source read what its groups need now, from a position on.
     follow: Callable[[str, Position], int] = lambda source, position: 0
+    # Has a source's feed opened again.
+    renew: Callable[[str], None] = lambda source: None
     log: EvolutionLog = field(default_factory=EvolutionLog)

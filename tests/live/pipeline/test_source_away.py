@@ -1,0 +1,48 @@
+"""A source that is stopped in order while it is being kept: it can stop, and is waited for."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from viewkeeper.errors import SourceError
+from viewkeeper.runtime.audit import audited
+from viewkeeper.runtime.keeper import Keeper
+from viewkeeper.testing.postgres import EmbeddedPostgres
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+
+def test_postgres_can_be_shut_down_in_order_under_a_run(tmp_path, running_spark, monkeypatch):
+    with EmbeddedPostgres() as server:
+        with psycopg.connect(server.url(), autocommit=True) as db:
+            db.execute("CREATE TABLE orders (id bigint PRIMARY KEY, qty bigint)")
+        (tmp_path / "views").mkdir()
+        (tmp_path / "views" / "big.sql").write_text("SELECT id, qty FROM shop.orders WHERE qty > 3")
+        (tmp_path / "viewkeeper.toml").write_text(f'[sources.shop]\nurl = "{server.url()}"\n')
+
+        def never() -> None:
+            raise AssertionError("the server could not stop in order")
+
+        with (
+            Keeper.open(tmp_path, allow_setup=True) as keeper,
+            keeper.pipeline() as pipeline,
+        ):
+            pipeline.load()
+            with psycopg.connect(server.url(), autocommit=True) as db:
+                db.execute("INSERT INTO orders SELECT n, n % 9 FROM generate_series(1, 500) n")
+            with monkeypatch.context() as patch:
+                patch.setattr(server, "kill", never)
+                server.shut_down()
+            server.start()
+            with psycopg.connect(server.url(), autocommit=True) as db:
+                db.execute("INSERT INTO orders SELECT n, 7 FROM generate_series(501, 510) n")
+            targets = None
+            while targets is None or not pipeline.has_applied(targets):
+                try:
+                    pipeline.cycle(0.1)
+                    targets = targets or pipeline.committed_now()
+                except SourceError as error:
+                    if not error.retryable:
+                        raise
+            assert audited(pipeline, keeper.warehouse(), "big").is_equal
