@@ -14,13 +14,17 @@ from typing import Any
 
 from viewkeeper.dashboard.json_files import read_json, write_json
 from viewkeeper.errors import UsageError
+from viewkeeper.runtime.evolution_log import (
+    CHANGES_FILE,
+    DECISIONS_FILE,
+    FROZEN,
+    PENDING,
+    REJECTED,
+)
 
-CHANGES_FILE = ".viewkeeper/evolution.json"
-DECISIONS_FILE = ".viewkeeper/decisions.json"
 DECISIONS = ("approve", "reject")
-APPLIED = "applied"
 # A change that is not applied can still be decided, also otherwise than before.
-UNDECIDED = ("pending", "frozen", "rejected")
+UNDECIDED = (PENDING, FROZEN, REJECTED)
 
 
 class EvolutionFiles:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from viewkeeper.dashboard.evolution_files import APPLIED, EvolutionFiles
+from viewkeeper.dashboard.evolution_files import EvolutionFiles
 from viewkeeper.dashboard.lookout import Lookout
+from viewkeeper.runtime.evolution_log import APPLIED
 from viewkeeper.warehouse import Entry
 
 Document = dict[str, Any]
