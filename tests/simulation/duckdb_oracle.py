@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 
-from unit.views.oracle import database
+from unit.views.oracle import database, insert
 from viewkeeper.simulator.scenario import Scenario
 from viewkeeper.timeline import Transaction
 
@@ -26,13 +26,11 @@ class DuckOracle:
             same = " AND ".join(
                 f"{column} IS NOT DISTINCT FROM ?" for column in change.schema.names
             )
-            holes = ", ".join("?" for _ in change.schema)
             for row, count in change:
                 for _ in range(-count):
                     first = f"SELECT min(rowid) FROM {name} WHERE {same}"
                     self._connection.execute(f"DELETE FROM {name} WHERE rowid = ({first})", row)
-                for _ in range(count):
-                    self._connection.execute(f"INSERT INTO {name} VALUES ({holes})", row)
+            insert(self._connection, name, [row for row, count in change for _ in range(count)])
 
     def rows(self) -> list[Any]:
         return self._connection.execute(self._text).fetchall()

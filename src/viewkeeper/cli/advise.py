@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from viewkeeper.cli.choices import copy_text, size
+from viewkeeper.cli.choices import copy_text, many, size
 from viewkeeper.cli.explain import Project, known_view
 from viewkeeper.cli.output import Json, write_json, write_line
 
@@ -103,8 +103,8 @@ def show(document: dict[str, Any]) -> None:
     over = document["measured"]
     if over["batches"]:
         write_line(
-            f"measured over {over['transactions']:,} transactions in {over['batches']:,} batches "
-            f"since {over['since']}"
+            f"measured since {over['since']}: {many(over['transactions'], 'transaction')} in "
+            f"{many(over['batches'], 'batch', 'es')}"
         )
     else:
         write_line("nothing was measured yet: `viewkeeper run` counts while it keeps the views")
@@ -124,6 +124,6 @@ def _show_relation(each: dict[str, Any]) -> None:
     write_line(f"  {each['relation']}: {each['advice']}", "cyan")
     write_line(f"    {each['reason']}")
     write_line(
-        f"    asked {told['queries']:,} times for {told['rows']:,} rows ({size(told['bytes'])}), "
-        f"{told['changed']:,} rows changed; a copy: {copy_text(each)}"
+        f"    asked for {many(told['queries'], 'time')}: {many(told['rows'], 'row')}, "
+        f"{size(told['bytes'])}; {many(told['changed'], 'row')} changed; a copy: {copy_text(each)}"
     )

@@ -14,7 +14,7 @@ def choice_lines(choices: Sequence[dict[str, Any]]) -> Iterator[str]:
         now = "kept" if each["kept"] else "asked for"
         yield f"{each['relation']}, {now} now"
         yield (
-            f"  ask: up to {most} question{'s' * (most != 1)} a change, {rows}, "
+            f"  ask: up to {many(most, 'question')} a change, {rows}, "
             f"about {size(each['row_bytes'])} a row"
         )
         yield f"  keep: no question, a copy of {copy_text(each)}"
@@ -24,7 +24,12 @@ def copy_text(each: dict[str, Any]) -> str:
     """How large a copy is."""
     if each["rows"] is None:
         return f"{size(each['row_bytes'])} a row; how many, its source does not say"
-    return f"about {each['rows']:,} rows, {size(each['copy_bytes'])}"
+    return f"about {many(each['rows'], 'row')}, {size(each['copy_bytes'])}"
+
+
+def many(number: int, thing: str, ending: str = "s") -> str:
+    """So many things."""
+    return f"{number:,} {thing}{ending * (number != 1)}"
 
 
 def size(number: float) -> str:

@@ -6,7 +6,7 @@ Pure: the rules are plain, and every advice says which one made it.
 | in this order | then |
 |---|---|
 | the view keeps a copy already | keep: what it would cost to ask is no longer measured |
-| it was never asked for | ask: nothing speaks for a copy |
+| it was asked for less than `QUESTIONS_MIN` times | ask: nothing speaks for a copy yet |
 | its source does not say how large it is | ask |
 | the copy would be larger than `COPY_BYTES_MAX` | ask: copies are held in memory |
 | more of its rows changed than were fetched | ask: a copy is written at every change |
@@ -28,6 +28,8 @@ from viewkeeper.views.pruning import pruned
 from viewkeeper.views.upkeep import Upkeep
 
 COPY_BYTES_MAX = 256 << 20
+# With fewer, it may be chance.
+QUESTIONS_MIN = 10
 # What a value takes in Arrow; of text, a guess.
 _BYTES = {Kind.BOOLEAN: 1, Kind.DATE: 4, Kind.DECIMAL: 16, Kind.STRING: 24, Kind.BINARY: 24}
 _BYTES_OTHERWISE = 8
@@ -125,6 +127,9 @@ def advised(about: Choices, traffic: Traffic) -> Advice:
         return Advice(about, traffic, True, "it is kept; what it would cost to ask is not measured")
     if not traffic.queries:
         return Advice(about, traffic, False, "it was not asked for yet")
+    if traffic.queries < QUESTIONS_MIN:
+        reason = f"it was asked for less than {QUESTIONS_MIN} times, which may be chance"
+        return Advice(about, traffic, False, reason)
     if copy is None or about.rows is None:
         return Advice(about, traffic, False, "its source does not say how large it is")
     if copy > COPY_BYTES_MAX:

@@ -67,6 +67,7 @@ BUSY = Traffic(queries=50, keys=60, rows=120, bytes=5_000, changed=7)
         (BUSY, 100, True, "1.2 times"),
         (BUSY, 0, True, "120.0 times"),
         (Traffic(changed=4), 100, False, "not asked for yet"),
+        (replace(BUSY, queries=9), 100, False, "may be chance"),
         (BUSY, None, False, "does not say how large"),
         (BUSY, COPY_BYTES_MAX // 40 + 1, False, "256 MiB"),
         (replace(BUSY, changed=121), 100, False, "written at every change"),
