@@ -7,7 +7,6 @@ transactions become visible to queries later than they are announced, and not in
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -29,7 +28,7 @@ from viewkeeper.evolution.versions import ViewVersion
 from viewkeeper.protocols.messages import InstallChange, SourceSettled
 from viewkeeper.simulator.evolution_scenario import EvolutionScenario
 from viewkeeper.simulator.evolution_source import EvolvingSource
-from viewkeeper.simulator.scheduler import MOOD_STEPS_MAX, Mood
+from viewkeeper.simulator.moods import Moody
 from viewkeeper.simulator.world import Commit, DeliverMessage, DeliverQuestion, Reveal
 from viewkeeper.timeline import Cut
 
@@ -156,29 +155,20 @@ class EvolutionWorld:
         invariant(self.management.is_idle, "nothing can happen, and the management waits")
 
 
-class EvolutionScheduler:
+class EvolutionScheduler(Moody):
     """Chooses at random among what could happen; moods as in `scheduler`."""
 
     def __init__(self, seed: int) -> None:
-        self._random = random.Random(f"evolution schedule {seed}")
-        self._mood = Mood.MIXED
-        self._steps_left = 0
+        super().__init__(f"evolution schedule {seed}")
 
     def choose(self, world: EvolutionWorld) -> Choice | None:
         """What happens next; None when the run is over."""
-        choices = world.choices()
-        if not choices:
-            return None
-        if self._steps_left == 0:
-            self._mood = self._random.choice(list(Mood))
-            self._steps_left = self._random.randint(1, MOOD_STEPS_MAX)
-        self._steps_left -= 1
-        return self._random.choices(choices, [self._weight(choice) for choice in choices])[0]
+        return self.picked(world.choices(), self._weight)
 
     def _weight(self, choice: Choice) -> float:
         match choice:
             case Commit():
-                return self._mood.value
+                return self.mood.value
             case DeliverQuestion() | Reveal():
                 return 0.3  # much happens on the way
             case DeliverMessage():

@@ -23,9 +23,9 @@ from viewkeeper.protocols.sweep import Sweep
 from viewkeeper.simulator.generator import Shape, Size, random_scenario
 from viewkeeper.simulator.medwrap_journal import MedwrapJournal
 from viewkeeper.simulator.medwrap_world import Choice, MedwrapWorld
+from viewkeeper.simulator.moods import Moody
 from viewkeeper.simulator.run import Outcome
 from viewkeeper.simulator.scenario import Network, Scenario
-from viewkeeper.simulator.scheduler import MOOD_STEPS_MAX, Mood
 from viewkeeper.simulator.world import Commit, DeliverMessage, Reveal, World
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.definition import Occurrence, RelationName, Term, ViewDefinition
@@ -135,28 +135,19 @@ def _moved(term: Term, new: Mapping[RelationName, RelationName]) -> Term:
     return Term(occurrences, term.predicates, term.outputs)
 
 
-class MedwrapScheduler:
+class MedwrapScheduler(Moody):
     """Chooses at random among what could happen; the same seed makes the same choices."""
 
     def __init__(self, seed: int) -> None:
-        self._random = random.Random(f"medwrap schedule {seed}")
-        self._mood = Mood.MIXED
-        self._steps_left = 0
+        super().__init__(f"medwrap schedule {seed}")
 
     def choose(self, world: MedwrapWorld) -> Choice | None:
-        choices = world.choices()
-        if not choices:
-            return None
-        if self._steps_left == 0:
-            self._mood = self._random.choice(list(Mood))
-            self._steps_left = self._random.randint(1, MOOD_STEPS_MAX)
-        self._steps_left -= 1
-        return self._random.choices(choices, [self._weight(c) for c in choices])[0]
+        return self.picked(world.choices(), self._weight)
 
     def _weight(self, choice: Choice) -> float:
         match choice:
             case Commit():
-                return self._mood.value
+                return self.mood.value
             case Reveal():
                 return 0.5
             case _:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,8 +21,8 @@ from viewkeeper.simulator.merge_scenario import (
     random_merge_scenario,
 )
 from viewkeeper.simulator.merge_world import MergeWorld, Watch
+from viewkeeper.simulator.moods import Moody
 from viewkeeper.simulator.scenario import Network
-from viewkeeper.simulator.scheduler import MOOD_STEPS_MAX, Mood
 from viewkeeper.simulator.world import Commit
 from viewkeeper.timeline import Cut
 from viewkeeper.views.level import Level
@@ -109,31 +108,21 @@ class MergeOutcome:
         return "\n".join([*found, f"torn {self.torn}, broken blocks {self.broken_blocks}"])
 
 
-class MergeScheduler:
+class MergeScheduler(Moody):
     """Chooses at random among what could happen; some runs have a slow process."""
 
     def __init__(self, seed: int, world: MergeWorld) -> None:
-        self._random = random.Random(f"merge schedule {seed}")
+        super().__init__(f"merge schedule {seed}")
         processes = [*world.sources, *world.managers, "integrator", "warehouse"]
-        self._slow = self._random.choice(processes) if self._random.random() < 0.5 else None
-        self._mood = Mood.MIXED
-        self._steps_left = 0
+        self._slow = self.random.choice(processes) if self.random.random() < 0.5 else None
 
     def choose(self, world: MergeWorld) -> Choice | None:
-        choices = world.choices()
-        if not choices:
-            return None
-        if self._steps_left == 0:
-            self._mood = self._random.choice(list(Mood))
-            self._steps_left = self._random.randint(1, MOOD_STEPS_MAX)
-        self._steps_left -= 1
-        weights = [self._weight(world, choice) for choice in choices]
-        return self._random.choices(choices, weights)[0]
+        return self.picked(world.choices(), lambda choice: self._weight(world, choice))
 
     def _weight(self, world: MergeWorld, choice: Choice) -> float:
         match choice:
             case Commit():
-                return 3 * self._mood.value
+                return 3 * self.mood.value
             case Refresh():
                 return 0.2
             case Deliver(index):

@@ -15,6 +15,7 @@ from viewkeeper.protocols.ring import Ring
 from viewkeeper.protocols.ring_messages import RingProtocol, RingSystem
 from viewkeeper.protocols.ring_terms import RingTerms
 from viewkeeper.simulator.generator import Size, random_scenario
+from viewkeeper.simulator.moods import Moody
 from viewkeeper.simulator.ring_journal import RingJournal
 from viewkeeper.simulator.ring_world import (
     Choice,
@@ -25,7 +26,6 @@ from viewkeeper.simulator.ring_world import (
 )
 from viewkeeper.simulator.run import Outcome
 from viewkeeper.simulator.scenario import Scenario
-from viewkeeper.simulator.scheduler import MOOD_STEPS_MAX, Mood
 from viewkeeper.views.definition import Term, ViewDefinition
 from viewkeeper.views.level import Level
 
@@ -82,24 +82,16 @@ class RingOutcome(Outcome):
 # -- seeds ------------------------------------------------------------------------------------------
 
 
-class RingScheduler:
+class RingScheduler(Moody):
     """Chooses at random among what could happen; the same seed makes the same choices."""
 
     def __init__(self, seed: int) -> None:
-        self._random = random.Random(f"ring schedule {seed}")
-        self._mood = Mood.MIXED
-        self._steps_left = 0
+        super().__init__(f"ring schedule {seed}")
 
     def choose(self, world: RingWorld) -> Choice | None:
-        choices = world.choices()
-        if not choices:
-            return None
-        if self._steps_left == 0:
-            self._mood = self._random.choice(list(Mood))
-            self._steps_left = self._random.randint(1, MOOD_STEPS_MAX)
-        self._steps_left -= 1
-        weights = [1.0 if isinstance(c, Deliver) else self._mood.value for c in choices]
-        return self._random.choices(choices, weights)[0]
+        return self.picked(
+            world.choices(), lambda c: 1.0 if isinstance(c, Deliver) else self.mood.value
+        )
 
 
 def run_ring_to_end(world: RingWorld, scheduler: RingScheduler) -> None:
