@@ -35,12 +35,31 @@ class Tally:
         self.rows += answer.num_rows
         self.bytes += answer.nbytes
 
+    def include(self, other: Tally) -> None:
+        """Count what other questions cost too."""
+        self.queries += other.queries
+        self.keys += other.keys
+        self.rows += other.rows
+        self.bytes += other.bytes
+
 
 @dataclass
 class Asked(Tally):
     """What was asked of one source; and of each relation, as far as it was asked for alone."""
 
     relations: dict[str, Tally] = field(default_factory=dict)
+
+
+def asked_together(several: Iterable[Mapping[str, Asked]]) -> dict[str, Asked]:
+    """What several batches asked, added up."""
+    total: dict[str, Asked] = {}
+    for asked in several:
+        for source, tally in asked.items():
+            so_far = total.setdefault(source, Asked())
+            so_far.include(tally)
+            for relation, part in tally.relations.items():
+                so_far.relations.setdefault(relation, Tally()).include(part)
+    return total
 
 
 @dataclass

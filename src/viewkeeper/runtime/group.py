@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from viewkeeper.algebra.types import Type
 from viewkeeper.errors import SourceError
 from viewkeeper.evolution.effects import Decision
 from viewkeeper.evolution.mapping import EvolutionMapping
@@ -305,6 +306,10 @@ class Group(Keeping):
         self.evolution = plan.evolution
         self.take_on(plan.views(before))
         refilled = {*self.new, *plan.mappings()}
+        # What is kept beside a view has the types that its relations had.
+        refilled |= {
+            n for n, v in self.views.items() if _stored_types(v) != _stored_types(before[n])
+        }
         self.new = tuple(name for name in self.views if name in refilled)
         # A view whose rows stay the same is another one from here on, without a new extent.
         same = [v for name, v in self.views.items() if v != before[name] and name not in refilled]
@@ -362,3 +367,9 @@ class Group(Keeping):
         return self.began_with != tuple(self.views) or any(
             view.evolved is not None for view in self.views.values()
         )
+
+
+def _stored_types(view: View) -> list[tuple[Type, ...]]:
+    """The types of the columns of everything that is kept beside a view."""
+    stores = pruned_upkeep(view.definition).stores
+    return [tuple(field.type for field in store.schema) for store in stores]

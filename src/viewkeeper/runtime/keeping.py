@@ -21,6 +21,7 @@ from viewkeeper.merging.messages import (
 from viewkeeper.merging.mixtures import Promise, algorithm_for
 from viewkeeper.merging.rows import Colour
 from viewkeeper.merging.table import ViewUpdateTable
+from viewkeeper.runtime.asking import asked_together
 from viewkeeper.runtime.change_tables import ChangeTables
 from viewkeeper.runtime.contents import whole_schemas
 from viewkeeper.runtime.evolving import Evolution
@@ -227,11 +228,9 @@ class Keeping(ExactCuts):
         self.changes.forget(min([numbers[-1] + 1, *begun]) - 1)
         self._noted, self._noted_at = reached, time.monotonic()
         self.count(-sum(job.rows for job in jobs))
-        last = jobs[-1]
-        views = tuple(self.views)
-        self.around.report(
-            Cycle(entry, tuple(batch), last.questions.asked, views, dict(last.clock.laps))
-        )
+        asked = asked_together(job.questions.asked for job in jobs)
+        seconds = dict(jobs[-1].clock.laps)
+        self.around.report(Cycle(entry, tuple(batch), asked, tuple(self.views), seconds))
         # Last: whoever sees that it was reached finds the epoch reported.
         self.reached = reached
 

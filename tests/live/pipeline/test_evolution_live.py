@@ -101,6 +101,11 @@ class Writers:
 STEPS = (
     ("rename a column", "shop", "ALTER TABLE orders RENAME COLUMN qty TO quantity"),
     ("widen a type", "shop", "ALTER TABLE orders ALTER COLUMN quantity TYPE BIGINT"),
+    (
+        "widen it to decimals",
+        "shop",
+        "ALTER TABLE orders ALTER COLUMN quantity TYPE NUMERIC(25, 2)",
+    ),
     ("add a column", "crm", "ALTER TABLE customers ADD COLUMN email VARCHAR(50)"),
     ("rename a column", "crm", "ALTER TABLE customers RENAME COLUMN name TO full_name"),
     ("rename a table", "crm", "RENAME TABLE customers TO clients"),
