@@ -105,6 +105,8 @@ def _sentence(event: Mapping[str, Any]) -> str:
             )
         case "source_waiting":
             return f"Waiting: {event['error']['message']}"
+        case "source_back":
+            return f"Source {event['source']} is back"
         case "warning":
             return f"Warning: {event['message']}"
         case "schema_changed":

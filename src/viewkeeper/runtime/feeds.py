@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -17,6 +18,8 @@ from viewkeeper.sources.backoff import Backoff
 from viewkeeper.sources.interface import FeedItem, Position, Source
 
 POLL_SECONDS = 0.2
+# A source is away when it could not be read for so long; shorter gaps are nobody's business.
+AWAY_SECONDS = 2.0
 ITEMS_PER_POLL_MAX = 5_000
 
 
@@ -40,6 +43,24 @@ class Failure:
     error: Exception
 
 
+@dataclass(frozen=True)
+class Away:
+    """A source's feed could not be read for a while, and is tried on."""
+
+    source: str
+    error: SourceError
+
+
+@dataclass(frozen=True)
+class Back:
+    """A source that was away can be read again."""
+
+    source: str
+
+
+Message = Delivery | Failure | Away | Back
+
+
 class Feeds:
     """All feeds together. Start it with ``with``; ``deliver`` is called from the feeds' threads."""
 
@@ -48,7 +69,7 @@ class Feeds:
         sources: Mapping[str, Source],
         relations: Mapping[str, tuple[str, ...]],
         starts: Mapping[str, Position],
-        deliver: Callable[[Delivery | Failure], None],
+        deliver: Callable[[Message], None],
     ) -> None:
         self.deliver = deliver
         self._stop = threading.Event()
@@ -112,6 +133,9 @@ class _Reader:
         self._relations = relations
         self._position = start
         self._generation = 0
+        # Since when the source can't be read, and whether that was told.
+        self._lost_at: float | None = None
+        self._is_away = False
         self.renewed = threading.Event()
         self._lock = threading.Lock()
         self._randomness = random.Random()
@@ -128,11 +152,25 @@ class _Reader:
                     self._feeds.deliver(Failure(self.source.name, error))
                     return
                 self._feeds.state[self.source.name] = "reconnecting"
+                self._note_loss(error)
                 self._feeds.pause(next(self._delays))
             except Exception as error:  # a defect: it must reach the pipeline, not die in a thread
                 self._feeds.state[self.source.name] = "failed"
                 self._feeds.deliver(Failure(self.source.name, error))
                 return
+
+    def _note_loss(self, error: SourceError) -> None:
+        now = time.monotonic()
+        self._lost_at = self._lost_at or now
+        if not self._is_away and now - self._lost_at >= AWAY_SECONDS:
+            self._is_away = True
+            self._feeds.deliver(Away(self.source.name, error))
+
+    def _note_return(self) -> None:
+        self._lost_at = None
+        if self._is_away:
+            self._is_away = False
+            self._feeds.deliver(Back(self.source.name))
 
     def follow(self, relations: tuple[str, ...], position: Position) -> int:
         with self._lock:
@@ -145,6 +183,7 @@ class _Reader:
             relations, position, generation = self._relations, self._position, self._generation
         with self.source.feed(relations, position) as feed:
             self._feeds.state[self.source.name] = "streaming"
+            self._note_return()
             self._delays = Backoff().delays(self._randomness)
             while not self._feeds.is_stopping:
                 items = tuple(feed.poll(POLL_SECONDS, ITEMS_PER_POLL_MAX))

@@ -23,7 +23,7 @@ from viewkeeper.runtime.bulk_reading import OnRows
 from viewkeeper.runtime.epochs import Epochs, earliest
 from viewkeeper.runtime.evolution_log import EvolutionLog
 from viewkeeper.runtime.evolving import Evolution
-from viewkeeper.runtime.feeds import Delivery, Failure, Feeds
+from viewkeeper.runtime.feeds import Away, Back, Delivery, Failure, Feeds, Message
 from viewkeeper.runtime.group import Group
 from viewkeeper.runtime.pacing import Pace, SourceLimits
 from viewkeeper.runtime.surroundings import Cycle, Limits, Surroundings
@@ -266,10 +266,14 @@ class Pipeline:
 
     # -- routing: in the feeds' threads ------------------------------------------------------------
 
-    def _deliver(self, delivery: Delivery | Failure) -> None:
-        if isinstance(delivery, Failure):
-            self._outcomes.put(delivery.error)
-            return
+    def _deliver(self, delivery: Message) -> None:
+        match delivery:
+            case Failure(_, error) | Away(_, error):
+                self._outcomes.put(error)
+                return
+            case Back(source):
+                self._tell({"event": "source_back", "source": source})
+                return
         for group in tuple(self.groups):
             if delivery.source in group.sources:
                 group.has_room(lambda: self.feeds.is_stopping)

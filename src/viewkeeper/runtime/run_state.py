@@ -53,6 +53,9 @@ class RunState:
                 self._state["state"] = "running"
                 self._state["batch"] = dict(event)
                 add_batch(self._state["traffic"], event)
+            case "source_back":
+                if self._state["state"] == "waiting":
+                    self._state["state"] = "running"
             case "schema_waits":
                 self._state["state"] = "waiting"
                 self._state["waiting"] = dict(event)
