@@ -145,7 +145,7 @@ def test_a_source_that_goes_away_shows_and_recovers(scene, live_page):
 def test_pages_as_they_are_shown_in_the_documentation(scene, live_page):
     go(live_page, scene, "/views/sales")
     live_page.get_by_role("button", name="Compare").click()
-    live_page.locator(".difference .came").first.wait_for()
+    live_page.locator(".difference td").first.wait_for()
     photograph(live_page, "view")
     go(live_page, scene, "/lab")
     for _ in range(17):
