@@ -120,9 +120,9 @@ class IncrementalManager(LiveManager):
             return {}
         stored: dict[str, Bag] = {n: change.to_bag() for n, change in installed.stores.items()}
         self._stores.change(stored)
-        tables = {self.view: _table(installed.change)}
+        tables = {self.view: staging.computed(installed.change)}
         for name, change in installed.stores.items():
-            tables[store_name(self.view, name)] = _positional(_table(change))
+            tables[store_name(self.view, name)] = _positional(staging.computed(change))
         return tables
 
     def _count(self, question: AskSource, answer: AnswerArrived) -> None:
@@ -165,12 +165,6 @@ class _LiveView(IncrementalView):
         numbers = [number for number, _ in transactions]
         table = self._tables.changes(name, numbers, narrow.names)
         return self.staging.relation(table, with_number(narrow))
-
-
-def _table(change: Any) -> pa.Table:
-    """A change as an Arrow table; where it is still Spark's to compute, it is computed here."""
-    table = getattr(change, "table", None)
-    return change.frame.toArrow() if table is None else table
 
 
 def _positional(table: pa.Table) -> pa.Table:

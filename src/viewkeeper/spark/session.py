@@ -62,6 +62,8 @@ BULK: Mapping[str, str] = {
 }
 
 # C1 compiles at once and the serial collector starts no threads: half the start-up time.
+# A thread that dies of a full heap would leave its job waiting for ever: better no JVM, and an error.
+HONEST_JVM = ("-XX:+ExitOnOutOfMemoryError",)
 QUICK_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 
 
@@ -228,7 +230,7 @@ def _context_settings(settings: SparkSettings, folder: Path) -> dict[str, str]:
         chosen |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
         if settings.quick_start:
             jvm += QUICK_JVM
-    chosen["spark.driver.extraJavaOptions"] = " ".join(jvm)
+    chosen["spark.driver.extraJavaOptions"] = " ".join([*jvm, *HONEST_JVM])
     return chosen | dict(settings.extra)
 
 

@@ -90,6 +90,24 @@ class Staging:
             table = relation.consolidated().frame.toArrow()
         return self.relation(table, relation.schema)
 
+    def computed(self, relation: SparkRelation) -> pa.Table:
+        """A relation's lines as a table, computed by Spark and handed over through files.
+
+        A batch may change millions of rows: they must not all pass through the JVM's memory.
+        """
+        if isinstance(relation, StagedRelation):
+            return relation.table
+        types = arrow_schema(relation.schema)
+        path = self.folder / f"{uuid.uuid4().hex}.lines"
+        positional = [f"c{i}" for i in range(len(types))]
+        with translated():
+            relation.frame.toDF(*positional).write.option("compression", "none").parquet(str(path))
+        parts = sorted(path.glob("*.parquet"))
+        if not parts:
+            return types.empty_table()
+        lines = pa.concat_tables([pq.read_table(part) for part in parts])
+        return lines.rename_columns(types.names).cast(types)
+
     def frame(self, table: pa.Table, schema: Schema) -> DataFrame:
         if table.num_rows <= IN_PLAN_ROWS_MAX:
             return self.session.createDataFrame(table, schema=spark_schema(schema))
