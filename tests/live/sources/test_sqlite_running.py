@@ -121,12 +121,16 @@ def test_our_own_process_killed_while_it_prunes_resumes_where_it_had_confirmed(
         items = feed.poll(1.0, items_max=300)
         print("ready", flush=True)
         for item in items:
-            feed.confirm(item.position)
+            # Said before it is done: what is pruned was surely said.
             print(json.dumps(item.position), flush=True)
+            feed.confirm(item.position)
         """
     process = child(code, database.url, json.dumps(start))
-    confirmed = [json.loads(process.stdout.readline()) for _ in range(20)][-1]
-    kill(process)
+    said = [process.stdout.readline() for _ in range(20)]
+    process.kill()
+    said += process.stdout.read().splitlines(keepends=True)
+    process.wait()
+    confirmed = json.loads([line for line in said if line.endswith("\n")][-1])
     rest = weights(followed(source, confirmed, ["marks"]))
     first = int(confirmed["seq"])
     assert [n for group in rest for n in group] == list(range(first, 6000))
