@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import json
 import threading
 
 import pytest
 
 from live.pipeline.recording import Recording, view_states
 from live.pipeline.traffic import Traffic, fill
+from viewkeeper.cli import execute
 from viewkeeper.runtime import managing
 from viewkeeper.runtime.audit import audited
 from viewkeeper.runtime.keeper import Keeper
@@ -163,6 +167,23 @@ def test_a_view_that_joins_two_groups_starts_where_both_have_come_to(shop, runni
         assert all(audit.is_equal for audit in keeper.audit())
 
 
+AGREE = """
+SELECT COUNT(*) AS wrong
+FROM balances b
+LEFT JOIN (SELECT account, SUM(amount) AS booked FROM bookings GROUP BY account) e
+ON b.id = e.account
+WHERE b.balance <> COALESCE(e.booked, 0)
+"""
+
+
+def command(*words) -> tuple[int, dict]:
+    """A command line in this process, and the document that it writes."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        code = execute([*map(str, words), "--json"])
+    return code, json.loads(out.getvalue())
+
+
 def test_balances_and_their_totals_agree_in_every_state_of_two_views(shop, running_spark):
     """The bank across views: entries of the ledger and balances are written in one transaction."""
     shop.run("shop", "CREATE TABLE accounts (id BIGINT PRIMARY KEY, balance BIGINT)")
@@ -183,9 +204,15 @@ def test_balances_and_their_totals_agree_in_every_state_of_two_views(shop, runni
             writer.commit()
         writer.close()
         targets = pipeline.committed_now()
-        while not pipeline.has_applied(targets):
-            pipeline.cycle(0.2)
         warehouse = keeper.warehouse()
+        while not pipeline.has_applied(targets):
+            # Whenever somebody asks for both, they are at one state.
+            code, found = command("query", AGREE, "--project", shop.folder)
+            assert (code, found["rows"]) == (0, [[0]])
+            pipeline.cycle(0.2)
+        code, found = command("history", "--project", shop.folder)
+        newest = found["epochs"][0]
+        assert newest["views"]["balances"]["positions"] == newest["positions"]
         per_view = [
             view_states(warehouse, name, pipeline.views[name].definition.schema, 0)
             for name in ("balances", "bookings")
