@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from viewkeeper.errors import SourceError
+from viewkeeper.runtime.faults import failpoint
 from viewkeeper.sources.backoff import Backoff
 from viewkeeper.sources.interface import FeedItem, Position, Source
 
@@ -197,3 +198,4 @@ class _Reader:
                 if self.to_confirm is not None:
                     confirmed, self.to_confirm = self.to_confirm, None
                     feed.confirm(confirmed)
+                    failpoint("after-confirm")

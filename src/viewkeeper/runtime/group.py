@@ -36,6 +36,7 @@ from viewkeeper.runtime.epochs import FilledView
 from viewkeeper.runtime.evolution_log import APPLIED, FROZEN, PENDING, REJECTED
 from viewkeeper.runtime.evolving import Evolution, Foreseen, as_after, foreseen
 from viewkeeper.runtime.exact_cuts import Stopped
+from viewkeeper.runtime.faults import failpoint
 from viewkeeper.runtime.keeping import Keeping
 from viewkeeper.runtime.live_managers import pruned_upkeep
 from viewkeeper.runtime.manager_making import filled
@@ -237,6 +238,7 @@ class Group(Keeping):
             new += self._filled(others, reading)
             rows = reading.rows_read
             new = [each.with_cost(time.monotonic() - started, rows) for each in new]
+            failpoint("before-fill")
             self.around.epochs.fill(new, self.cuts_of(self.reached, self.new))
         for name in adapted:
             self.views[name] = next(each.view for each in new if each.view.name == name)
@@ -316,6 +318,7 @@ class Group(Keeping):
         if same or plan.retired:
             retired = [(before[name], reason) for name, reason in plan.retired.items()]
             self.around.epochs.evolve(same, retired, change)
+        failpoint("schema-taken")
         self.begin_anew(uncommitted)
         note = self.around.log.told(plan, APPLIED, txn=self.around.epochs.writer.latest.last_txn)
         self.around.tell({"event": "schema_changed", **note})

@@ -26,6 +26,7 @@ from viewkeeper.runtime.change_tables import ChangeTables
 from viewkeeper.runtime.contents import whole_schemas
 from viewkeeper.runtime.evolving import Evolution
 from viewkeeper.runtime.exact_cuts import ExactCuts
+from viewkeeper.runtime.faults import failpoint
 from viewkeeper.runtime.integrator import Arrival, Integrator, last_positions, states_of
 from viewkeeper.runtime.jobs import Job, StageFolder, Stopwatch, make_job
 from viewkeeper.runtime.live_managers import LiveManager
@@ -126,6 +127,7 @@ class Keeping(ExactCuts):
         limits = self.around.limits
         with contextlib.ExitStack() as stack:
             cuts = self.open_cuts(stack)
+            failpoint("cuts-open")
             reflected = self.reflected(cuts)
             visible = {name: cut.reflects for name, cut in cuts.items()}
             batch = self.integrator.close_batch(
@@ -155,6 +157,7 @@ class Keeping(ExactCuts):
         if job.concerned:
             self.jobs[job.row] = job
         self.begun_at = time.monotonic()
+        failpoint("batch-closed")
         for arrival in batch:
             self.applied[arrival.transaction.source] = arrival.transaction.number
         streams = tuple(sorted({arrival.origin.source for arrival in batch}))
