@@ -232,8 +232,71 @@ def test_a_renamed_table_says_its_new_name(source, writer):
     put(writer, 1)
     writer.run("ALTER TABLE things RENAME TO objects")
     writer.run("INSERT INTO objects VALUES (2, 'b', 2)")
-    *_, change = events(source, start)
+    one, two, change = events(source, start)
     assert (change.after, change.renamed_to) == (None, "objects")
+    # The log goes on: whatever was written in the meantime comes before the change, the rest after.
+    assert [t.changes[0].inserted for t in (one, two)] == [[(1, "n", None)], [(2, "b", 2)]]
+    writer.run("ALTER TABLE objects RENAME COLUMN name TO title")
+    writer.run("UPDATE objects SET size = 3 WHERE id = 2")
+    renamed, three = events(source, change.position, ["objects"])
+    assert renamed.renamed_columns == {"name": "title"}
+    assert three.changes[0].inserted == [(2, "b", 3)]
+    assert {finding.code for finding in source.preflight(["objects"])} >= {"table-changed"}
+
+
+def test_a_table_renamed_again_and_again_while_nobody_looked_is_followed(source, writer):
+    start = source.start_position()
+    put(writer, 1)
+    for before, after in (("things", "a"), ("a", "b"), ("b", "c")):
+        writer.run(f"ALTER TABLE {before} RENAME TO {after}")
+    source.setup(["c"])  # nothing is missing
+    writer.run("ALTER TABLE c RENAME COLUMN size TO weight")
+    source.setup(["c"])
+    writer.run("INSERT INTO c VALUES (2, 'b', 20)")
+    *_, change = events(source, start)
+    assert change.renamed_to == "c"
+    # Also from a place that was known by the old name alone.
+    one, *_, two = events(source, start, ["c"])
+    assert [t.changes[0].inserted for t in (one, two)] == [[(1, "n", None)], [(2, "b", 20)]]
+    writer.run("ALTER TABLE c RENAME TO things")
+    put_back = events(source, change.position, ["c"])[-1]
+    assert (put_back.after, put_back.renamed_to) == (None, "things")
+
+
+def test_tables_that_exchanged_their_names_must_be_read_anew(source, writer):
+    writer.run("CREATE TABLE others (id INTEGER PRIMARY KEY, name TEXT, size INTEGER)")
+    source.setup(["others"])
+    start = source.start_position()
+    put(writer, 1)
+    writer.begin()
+    writer.run("ALTER TABLE things RENAME TO away")
+    writer.run("ALTER TABLE others RENAME TO things")
+    writer.run("ALTER TABLE away RENAME TO others")
+    writer.commit()
+    put(writer, 5)
+    change, *rest = events(source, start)
+    assert change.rewrites
+    # As if it had been so from the start.
+    assert [t.changes[0].inserted for t in rest] == [[(5, "n", None)]]
+
+
+def test_a_new_table_under_the_name_of_a_renamed_one_is_not_taken_for_it(source, writer):
+    start = source.start_position()
+    put(writer, 1)
+    writer.run("ALTER TABLE things RENAME TO old_things")
+    writer.run("CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT, size INTEGER)")
+    put(writer, 2)
+    (change,) = events(source, start)
+    assert change.rewrites
+    assert "not recorded" in change.after.refused["id"]
+    source.setup(["things"])
+    start = source.start_position()
+    writer.run("INSERT INTO old_things VALUES (8, 'old', 1)")
+    put(writer, 3)
+    (only,) = events(source, start)
+    assert only.changes[0].inserted == [(3, "n", None)]
+    (old,) = events(source, start, ["old_things"])
+    assert old.changes[0].inserted == [(8, "old", 1)]
 
 
 def test_an_added_column_is_refused_until_setup_is_repeated_and_nothing_is_lost(source, writer):

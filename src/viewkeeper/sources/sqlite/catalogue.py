@@ -89,15 +89,16 @@ class Catalogue:
     captures: Mapping[str, Capture]
     layouts: Sequence[Layout] = ()
     clock_page: int = 0
-    # Old name to new name, for recorded tables that were renamed.
-    renamed: Mapping[str, str] = field(default_factory=dict)
+    # For each layout the name now of the table that it records, or last recorded.
+    homes: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def set_up(self) -> bool:
         return self.clock_page > 0
 
     def layouts_of(self, relation: str) -> list[Layout]:
-        return [layout for layout in self.layouts if layout.relation == relation]
+        """The layouts of the table that has this name now, whatever it was called before."""
+        return [layout for layout in self.layouts if self.homes[layout.number] == relation]
 
 
 def read_catalogue(connection: sqlite3.Connection) -> Catalogue:
@@ -105,22 +106,38 @@ def read_catalogue(connection: sqlite3.Connection) -> Catalogue:
     ready = is_set_up(connection)
     layouts = read_layouts(connection) if ready else []
     triggers = _triggers(connection)
-    active = {layout.relation: layout for layout in layouts}
+    homes = _homes(layouts, triggers)
+    # Whoever took the name of a recorded table is not recorded, and that must be noticed. A layout
+    # whose triggers are there counts before one that has lost its own.
+    recording = {layout.relation: layout for layout in layouts}
+    recording |= {homes[layout.number]: layout for layout in layouts}
+    recording |= {
+        homes[layout.number]: layout for layout in layouts if layout.trigger("insert") in triggers
+    }
     captures = {}
     for name in table_names(connection):
         table = read_table(connection, name)
         if table is not None:
-            captures[name] = _capture(table, active.get(name), triggers)
+            captures[name] = _capture(table, recording.get(name), triggers)
     clock = connection.execute(
         "SELECT rootpage FROM sqlite_schema WHERE type = 'table' AND name = ?", (CLOCK,)
     ).fetchone()
-    renamed = {
-        layout.relation: triggers[layout.trigger("insert")].table
-        for layout in active.values()
-        if layout.trigger("insert") in triggers
-        and triggers[layout.trigger("insert")].table != layout.relation
-    }
-    return Catalogue(captures, layouts, clock[0] if ready and clock else 0, renamed)
+    return Catalogue(captures, layouts, clock[0] if ready and clock else 0, homes)
+
+
+def _homes(layouts: Sequence[Layout], triggers: Mapping[str, _Trigger]) -> dict[int, str]:
+    """SQLite takes triggers along when a table is renamed, so they tell what it is called now; a
+    layout that was replaced is where the one after it is."""
+    homes: dict[int, str] = {}
+    successors = {layout.before: layout.number for layout in layouts if layout.before}
+    for layout in reversed(layouts):
+        insert = triggers.get(layout.trigger("insert"))
+        if insert is not None:
+            homes[layout.number] = insert.table
+        else:
+            successor = successors.get(layout.number, 0)
+            homes[layout.number] = homes.get(successor, layout.relation)
+    return homes
 
 
 @dataclass(frozen=True)

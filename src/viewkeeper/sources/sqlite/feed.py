@@ -32,7 +32,18 @@ from viewkeeper.sources.sqlite.connection import file_identity, read_transaction
 from viewkeeper.sources.sqlite.layout import Layout
 from viewkeeper.sources.sqlite.poison import PoisonRow, undecodable_text
 from viewkeeper.sources.sqlite.positions import Clock, feed_gap, parse_position, position_of
-from viewkeeper.sources.sqlite.shapes import AT, SEQ, TAG, Segment, Tracker, Turn
+from viewkeeper.sources.sqlite.shapes import (
+    AT,
+    SEQ,
+    TAG,
+    Segment,
+    Shape,
+    Tracker,
+    Turn,
+    inherited,
+    line_of,
+    shape_of,
+)
 
 if TYPE_CHECKING:
     from viewkeeper.sources.sqlite.source import SQLiteSource
@@ -179,12 +190,17 @@ class SQLiteFeed(Feed):
     ) -> tuple[dict[int, Sequence[Sequence[Any]]], dict[int, tuple[int, float]]]:
         logged: dict[int, Sequence[Sequence[Any]]] = {}
         marks: dict[int, tuple[int, float]] = {}
+        needed = {
+            layout.number
+            for relation in self._relations
+            for layout in line_of(catalogue, relation, self._shape(catalogue, relation))
+        }
         for layout in catalogue.layouts:
-            rows = self._read_log(layout, end)
+            rows = self._read_log(layout, end, "*" if layout.number in needed else "seq, at, tag")
             if not rows:
                 continue
             marks.update((row[SEQ], (row[TAG], row[AT])) for row in rows)
-            if layout.relation in self._relations:
+            if layout.number in needed:
                 logged[layout.number] = rows
         missing = end - self._at.seq - len(marks)
         if missing:
@@ -194,8 +210,7 @@ class SQLiteFeed(Feed):
             )
         return logged, marks
 
-    def _read_log(self, layout: Layout, end: int) -> Sequence[Sequence[Any]]:
-        wanted = "*" if layout.relation in self._relations else "seq, at, tag"
+    def _read_log(self, layout: Layout, end: int, wanted: str) -> Sequence[Sequence[Any]]:
         try:
             return self._connection.execute(
                 f"SELECT {wanted} FROM {layout.log} WHERE seq > ? AND seq <= ? ORDER BY seq",
@@ -211,7 +226,8 @@ class SQLiteFeed(Feed):
         turns: list[Turn] = []
         try:
             for relation in self._relations:
-                tracker = Tracker(self._source.name, relation, self._shapes.get(relation))
+                shape = self._shape(batch.catalogue, relation)
+                tracker = Tracker(self._source.name, relation, shape)
                 pieces = tracker.advance(
                     batch.catalogue, batch.logged, batch.start, batch.end, batch.at_end
                 )
@@ -226,6 +242,9 @@ class SQLiteFeed(Feed):
             self._advance(batch, batch.end)
             items.append(Progress(self._source.name, position_of(self._at)))
         return items
+
+    def _shape(self, catalogue: Catalogue, relation: str) -> Shape | None:
+        return self._shapes.get(relation) or inherited(catalogue, relation, self._shapes)
 
     def _before_poison(self, batch: _Batch, error: PoisonRow) -> list[FeedItem]:
         """Deliver the whole transactions before the one with the poison row, then raise."""
@@ -243,7 +262,7 @@ class SQLiteFeed(Feed):
         """Transactions, cut in pieces where a schema changed within one."""
         begin = batch.start
         waiting = list(turns)
-        yield from self._changes(waiting, begin)
+        yield from self._changes(batch.catalogue, waiting, begin)
         for end in batch.ends:
             first = begin
             for place in (*_places(waiting, begin, end), end):
@@ -259,12 +278,18 @@ class SQLiteFeed(Feed):
                     )
                 begin = place
                 if waiting:
-                    yield from self._changes(waiting, place)
+                    yield from self._changes(batch.catalogue, waiting, place)
 
-    def _changes(self, waiting: list[Turn], place: int) -> Iterator[SchemaChange]:
+    def _changes(
+        self, catalogue: Catalogue, waiting: list[Turn], place: int
+    ) -> Iterator[SchemaChange]:
         while waiting and waiting[0].place <= place:
             turn = waiting.pop(0)
             self._shapes[turn.relation] = turn.shape
+            if turn.renamed_to is not None:
+                # Whoever reads it under its new name goes on from here.
+                now = shape_of(catalogue.captures[turn.renamed_to])
+                self._shapes |= {} if now is None else {turn.renamed_to: now}
             self._at = self._at.with_shapes(self._shapes)
             yield SchemaChange(
                 self._source.name,

@@ -35,9 +35,12 @@ class Layout:
     since: int = 0
     # Whether the layout before it was whole up to that moment, so that no change went unrecorded.
     continues: bool = False
+    # The number of the layout that it took the place of, 0 for none.
+    before: int = 0
 
     @property
     def relation(self) -> str:
+        """The table's name when the layout was made; it may have another one now."""
         return self.table.name
 
     @property
@@ -64,6 +67,7 @@ class Layout:
                 "rowid": self.table.rowid,
                 "keys": [[key.columns, key.partial, key.droppable] for key in self.table.keys],
                 "root_page": self.table.root_page,
+                "before": self.before,
             }
         )
 
@@ -82,7 +86,7 @@ def parse_layout(number: int, mark: bytes, since: int, continues: int, text: str
         ),
         root_page=data["root_page"],
     )
-    return Layout(number, table, mark, since, bool(continues))
+    return Layout(number, table, mark, since, bool(continues), data.get("before", 0))
 
 
 def read_layouts(connection: sqlite3.Connection) -> list[Layout]:
@@ -101,5 +105,5 @@ def is_set_up(connection: sqlite3.Connection) -> bool:
     return bool(found.fetchone()[0] == 2)
 
 
-def new_layout(number: int, table: Table, mark: bytes) -> Layout:
-    return Layout(number, replace(table, problem=""), mark)
+def new_layout(number: int, table: Table, mark: bytes, before: int = 0) -> Layout:
+    return Layout(number, replace(table, problem=""), mark, before=before)

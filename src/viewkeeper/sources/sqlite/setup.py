@@ -76,8 +76,9 @@ def capture_statements(
         if table is None or table.problem:
             continue
         number += 1
-        older = [layout for layout in layouts if layout.relation == relation]
-        layout = new_layout(number, table, secrets.token_bytes(16))
+        older = [] if catalogue is None else _older(catalogue, relation)
+        before = older[-1].number if older else 0
+        layout = new_layout(number, table, secrets.token_bytes(16), before)
         statements += _replace_layout(layout, older)
     return statements
 
@@ -85,6 +86,13 @@ def capture_statements(
 def _is_whole(catalogue: Catalogue | None, relation: str) -> bool:
     capture = catalogue.captures.get(relation) if catalogue is not None else None
     return capture is not None and capture.is_complete
+
+
+def _older(catalogue: Catalogue, relation: str) -> list[Layout]:
+    """The layouts that the table has had, the one that records it now last."""
+    capture = catalogue.captures.get(relation)
+    active = None if capture is None else capture.layout
+    return sorted(catalogue.layouts_of(relation), key=lambda layout: layout == active)
 
 
 def _replace_layout(layout: Layout, older: Sequence[Layout]) -> list[str]:

@@ -81,6 +81,28 @@ def dropped_now(capture: Capture) -> int:
     return sum(1 << place for place, name in enumerate(capture.names) if name is None)
 
 
+def line_of(catalogue: Catalogue, relation: str, shape: Shape | None) -> list[Layout]:
+    """The layouts whose logs have the relation's changes from a shape on, oldest first.
+
+    A table that was renamed is the same table: its log goes on, until another one has its old name.
+    """
+    if shape is None or shape.layout not in catalogue.homes:
+        return catalogue.layouts_of(relation)
+    home = catalogue.homes[shape.layout]
+    if home != relation and relation in catalogue.captures:
+        home = relation
+    return [layout for layout in catalogue.layouts_of(home) if layout.number >= shape.layout]
+
+
+def inherited(catalogue: Catalogue, relation: str, shapes: Mapping[str, Shape]) -> Shape | None:
+    """The shape of a relation that has had another name at the place where these were known."""
+    for other, shape in shapes.items():
+        if other not in catalogue.captures and catalogue.homes.get(shape.layout) == relation:
+            walk = _Walk("", relation, shape, catalogue, 0, 0)
+            return replace(shape, fingerprint=walk.fingerprint_of(shape))
+    return None
+
+
 class Tracker:
     """Follows one relation through the log of one feed."""
 
@@ -100,10 +122,10 @@ class Tracker:
         Changes nothing by itself: the caller takes over the shape of each turn as it delivers it.
         """
         walk = _Walk(self._source, self._relation, self.shape, catalogue, start, end)
-        for layout in catalogue.layouts_of(self._relation):
-            if walk.shape is None or layout.number >= walk.shape.layout:
-                walk.enter(layout)
-                walk.rows(layout, logged.get(layout.number, ()))
+        walk.begin()
+        for layout in line_of(catalogue, self._relation, walk.shape):
+            walk.enter(layout)
+            walk.rows(layout, logged.get(layout.number, ()))
         if at_end:
             walk.finish()
         return walk.segments, walk.turns
@@ -124,8 +146,29 @@ class _Walk:
         self.source, self.relation, self.shape, self.catalogue = source, relation, shape, catalogue
         self.start, self.end = start, end
         self.capture = catalogue.captures.get(relation)
+        self.renamed_to: str | None = None
+        if self.capture is None and shape is not None:
+            self._look_under_new_name(catalogue.homes.get(shape.layout, relation))
         self.segments: list[Segment] = []
         self.turns: list[Turn] = []
+
+    def _look_under_new_name(self, home: str) -> None:
+        """Until the end of what was read the relation counts as what it was called at the start."""
+        capture = self.catalogue.captures.get(home)
+        if capture is not None:
+            self.renamed_to = home
+            self.capture = replace(capture, table=replace(capture.table, name=self.relation))
+
+    def begin(self) -> None:
+        """Another recorded table may have taken the name, without being a later layout of the old
+        one: then it counts as having had the name since the last known place."""
+        shape, capture = self.shape, self.capture
+        if shape is None or shape.layout == ABSENT or capture is None or capture.layout is None:
+            return
+        if capture.layout not in line_of(self.catalogue, self.relation, shape):
+            now = shape_of(capture)
+            if now is not None:
+                self._turn(self.start, now, capture.schema, rewrites=True)
 
     def enter(self, layout: Layout) -> None:
         """Come to a layout: a new one, or the known one whose table may have been replaced."""
@@ -164,11 +207,18 @@ class _Walk:
 
     def finish(self) -> None:
         """Compare with the catalogue: what no row has shown."""
-        shape, capture = self.shape, self.capture
-        if shape is None or (shape.layout == ABSENT and capture is None):
-            return
-        if capture is None:
+        self._compare()
+        if self.renamed_to is not None or self.capture is None:
+            self._leave()
+
+    def _leave(self) -> None:
+        """Nothing has the relation's name any more."""
+        if self.shape is not None and self.shape.layout != ABSENT:
             self._turn(self.end, Shape(ABSENT, 0, 0, 0, "", gap=True), None, rewrites=True)
+
+    def _compare(self) -> None:
+        shape, capture = self.shape, self.capture
+        if shape is None or capture is None:
             return
         now = shape_of(capture)
         if now is None or now == shape:
@@ -241,6 +291,12 @@ class _Walk:
         where = {column.name: place for place, column in kept}
         return schema, tuple(where[name] for name in schema.schema.names)
 
+    def fingerprint_of(self, shape: Shape) -> str:
+        """The shape's schema under this relation's name."""
+        layout = next(x for x in self.catalogue.layouts if x.number == shape.layout)
+        schema, _ = self._schema(layout, shape.vanished, shape.dropped)
+        return schema.fingerprint
+
     def _known(self, shape: Shape) -> RelationSchema | None:
         """The schema behind a shape, as far as its layout still tells."""
         if self.capture is not None and self.capture.schema.fingerprint == shape.fingerprint:
@@ -253,7 +309,7 @@ class _Walk:
 
     def _turn(self, place: int, shape: Shape, after: RelationSchema | None, rewrites: bool) -> None:
         before = self._known(self.shape) if self.shape is not None else None
-        renamed_to = self.catalogue.renamed.get(self.relation) if after is None else None
+        renamed_to = self.renamed_to if after is None else None
         if rewrites or before is None or after is None or before.fingerprint != after.fingerprint:
             renamed = self._renamed(shape, before, after)
             self.turns.append(
