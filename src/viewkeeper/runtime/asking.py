@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from viewkeeper.algebra.expressions import conjunction
 from viewkeeper.algebra.types import Schema
-from viewkeeper.errors import invariant
+from viewkeeper.errors import SourceError, invariant
 from viewkeeper.protocols.messages import AnswerArrived, AskSource, KeyedPart, Reflected
 from viewkeeper.runtime.pacing import Pace
 from viewkeeper.sources.interface import Cut, KeyedRead
@@ -104,7 +104,7 @@ class Questions:
 
     def _read(self, source: str, read: KeyedRead, schema: Schema) -> pa.Table:
         if read.keys is not None and read.keys.num_rows == 0:
-            return counted([], schema)
+            return counted([], schema, source)
         keys = 0 if read.keys is None else read.keys.num_rows
         table = self._asked(source, keys, schema, lambda cut: cut.read(read))
         self.asked[source].relations.setdefault(read.relation, Tally()).add(keys, table)
@@ -138,7 +138,7 @@ class Questions:
     ) -> pa.Table:
         pace = self.paces[source]
         pace.before_question()
-        table = counted(list(answer(self.cuts[source])), schema)
+        table = counted(list(answer(self.cuts[source])), schema, source)
         pace.asked(table.num_rows)
         self.asked[source].add(keys, table)
         return table
@@ -154,13 +154,35 @@ def _keyed_read(occurrence: Occurrence, part: KeyedPart) -> KeyedRead:
     return KeyedRead(occurrence.name.relation, columns, key_columns, keys)
 
 
-def counted(batches: list[pa.RecordBatch], schema: Schema) -> pa.Table:
-    """Rows as they were read, each with a count of 1."""
+def counted(batches: list[pa.RecordBatch], schema: Schema, source: str) -> pa.Table:
+    """Rows as they were read, each with a count of 1.
+
+    An answer of other types is a broken query: the source's schema is not the one that was asked for.
+    """
     types = arrow_schema(schema)
     bare = pa.schema(list(types)[:-1])
+    for batch in batches:
+        if not batch.schema.equals(bare):
+            raise broken_types(source, _told(bare), _told(batch.schema))
     table = pa.Table.from_batches(batches, bare) if batches else bare.empty_table()
     ones = pa.repeat(pa.scalar(1, pa.int64()), table.num_rows)
     return table.append_column(types.field(len(types) - 1), ones)
+
+
+def _told(types: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in types)
+
+
+def broken_types(source: str, expected: str, found: str) -> SourceError:
+    """What was asked for has other types by now: somebody changed the schema."""
+    return SourceError(
+        "broken-query",
+        f"source {source} answers with other types than it had",
+        source=source,
+        retryable=False,
+        detail=f"expected {expected}; found {found}",
+        hint="its schema has changed: `viewkeeper run` takes the change when its feed tells of it",
+    )
 
 
 def reflected_by(cut: Cut, applied: int, waiting: Iterable[tuple[int, object]]) -> Reflected:

@@ -70,7 +70,7 @@ class Reading:
     def _relation(
         self, name: RelationName, needed: Schema, batches: list[pa.RecordBatch]
     ) -> SparkRelation:
-        table = counted(batches, needed)
+        table = counted(batches, needed, name.source)
         self._counted.append(table.num_rows)
         relation: SparkRelation = self.staging.relation(table, needed)
         ahead = self._ahead(name, needed)
@@ -103,9 +103,9 @@ class Reading:
         wanted = table_of(keys.schema, keys.to_bag()).drop_columns([COUNT])
         wanted = wanted.rename_columns(list(key_columns))
         if not wanted.num_rows:
-            return self.staging.relation(counted([], needed), needed)
+            return self.staging.relation(counted([], needed, name.source), needed)
         question = KeyedRead(name.relation, needed.names, key_columns, wanted)
-        table = counted(list(self.cuts[name.source].read(question)), needed)
+        table = counted(list(self.cuts[name.source].read(question)), needed, name.source)
         self._counted.append(table.num_rows)
         rows: SparkRelation = self.staging.relation(table, needed)
         ahead = self._ahead(name, needed)

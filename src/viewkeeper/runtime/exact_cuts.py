@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 
 from viewkeeper.errors import SourceError
 from viewkeeper.protocols.messages import Reflected
-from viewkeeper.runtime.asking import reflected_by
+from viewkeeper.runtime.asking import broken_types, reflected_by
 from viewkeeper.runtime.bulk_reading import RowsRead
 from viewkeeper.runtime.change_tables import ChangeTables
-from viewkeeper.runtime.contents import Reading
+from viewkeeper.runtime.contents import Reading, whole_schemas
 from viewkeeper.runtime.intake import Intake
 from viewkeeper.runtime.jobs import StageFolder
 from viewkeeper.sources.interface import Cut
@@ -44,7 +44,19 @@ class ExactCuts(Intake):
             if self.compared(name, cut.bound, self.reached[name]) < 0:
                 raise _cut_behind(name)
         self._await_bounds(cuts)
+        self._check_types(cuts)
         return cuts
+
+    def _check_types(self, cuts: Mapping[str, Cut]) -> None:
+        """Raise a broken query where a column has another type at its cut than the views know."""
+        known = whole_schemas(view.definition for view in self.views.values())
+        for name, schema in known.items():
+            found = cuts[name.source].schemas[name.relation].schema
+            for field in schema:
+                if field.name in found and found.type_of(field.name) != field.type:
+                    now = found.type_of(field.name)
+                    what = f"{name.relation}.{field.name}"
+                    raise broken_types(name.source, f"{what} as {field.type}", f"{what} as {now}")
 
     def _relations_of(self, source: str) -> tuple[str, ...]:
         return tuple(name.relation for name in self.relations if name.source == source)
@@ -74,6 +86,9 @@ class ExactCuts(Intake):
                     raise _feed_behind(behind, patience)
         finally:
             self.needs_all = False
+        if self.due:
+            # The bound may be the very place of a schema change: then the cut is behind it.
+            raise Stopped
         for name, cut in cuts.items():
             if cut.life != self.life[name]:
                 raise SourceError(
