@@ -9,6 +9,7 @@ from viewkeeper.errors import UsageError
 from viewkeeper.evolution.preferences import Preferences
 from viewkeeper.protocols.choice import Choice, choice_for
 from viewkeeper.views.definition import LOCAL, ViewDefinition
+from viewkeeper.views.storing import definition_as_text
 from viewkeeper.warehouse.columns import schema_to_json
 from viewkeeper.warehouse.entries import Definition
 
@@ -45,6 +46,7 @@ class View:
             origin=self.origin,
             relations=relations,
             evolved=self.evolved,
+            tree=definition_as_text(self.definition) if self.origin else "",
         )
 
     @property

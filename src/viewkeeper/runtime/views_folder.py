@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from textwrap import indent
 
@@ -13,6 +14,7 @@ from viewkeeper.sources.interface import Source
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
 from viewkeeper.views.parser import parse_with_references
+from viewkeeper.views.storing import definition_from_text
 from viewkeeper.warehouse.columns import schema_from_json
 from viewkeeper.warehouse.entries import Definition, ViewState
 
@@ -65,13 +67,19 @@ def parsed_view(name: str, texts: Mapping[str, str], catalog: Catalog) -> View:
 
 
 def parsed_or_stored(
-    texts: Mapping[str, str], catalog: Catalog, stored: Mapping[str, ViewState]
+    texts: Mapping[str, str],
+    catalog: Catalog,
+    stored: Mapping[str, ViewState],
+    anew: Collection[str] = (),
 ) -> dict[str, View]:
     """The views of a project that are to be kept.
 
     One that the warehouse has, from the same text, is as it became: the text that it evolved to, over
     the relations as they were then; what happened to them since, its sources will tell. One that came
     to its end with a schema change is left out until its user writes it anew.
+
+    Those that are to be filled ``anew`` are over the relations as they are now: nobody will tell what
+    happened to them in between.
     """
     views: dict[str, View] = {}
     fresh: list[str] = []
@@ -80,7 +88,10 @@ def parsed_or_stored(
         if state is None or not _is_from(state.definition, text):
             fresh.append(name)
         elif not state.definition.is_retired:
-            views[name] = _as_stored(name, state.definition, catalog, texts)
+            definition = state.definition
+            if name in anew:
+                definition = replace(definition, relations=None)
+            views[name] = _as_stored(name, definition, catalog, texts)
     views |= {name: parsed_view(name, texts, catalog) for name in fresh}
     return {name: views[name] for name in texts if name in views}
 
@@ -93,6 +104,9 @@ def _is_from(definition: Definition, text: str) -> bool:
 def _as_stored(
     name: str, definition: Definition, catalog: Catalog, texts: Mapping[str, str]
 ) -> View:
+    if definition.tree and definition.relations is not None:
+        tree = definition_from_text(definition.tree)
+        return View(tree, definition.text, definition.origin, evolved=definition.evolved)
     known = {r.name: r for r in catalog.relations} | {
         r.name: r for r in stored_relations(definition)
     }

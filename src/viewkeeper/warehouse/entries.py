@@ -49,7 +49,8 @@ class Definition:
 
     A view that evolved with its sources has another text than its user wrote (``origin``), and says
     what led to it (``evolved``). ``relations`` are those that the text is over, as they were then:
-    `{"source.relation": {"columns": [[name, type], …], "key": […]}}`.
+    `{"source.relation": {"columns": [[name, type], …], "key": […]}}`. ``tree`` is the definition that it
+    evolved to (`views.storing`): not every one can be read back from its text.
     """
 
     schema: Schema
@@ -58,6 +59,9 @@ class Definition:
     origin: str = ""
     relations: Json = None
     evolved: Json = None
+    # For a view that was filled anew: why, and from which positions to which no state was shown.
+    rebuilt: Json = None
+    tree: str = ""
 
     @property
     def is_retired(self) -> bool:
@@ -70,7 +74,13 @@ class Definition:
         return self.origin or self.text
 
     def as_json(self) -> Json:
-        known = {"origin": self.origin, "relations": self.relations, "evolved": self.evolved}
+        known = {
+            "origin": self.origin,
+            "relations": self.relations,
+            "evolved": self.evolved,
+            "rebuilt": self.rebuilt,
+            "tree": self.tree,
+        }
         return {
             "schema": schema_to_json(self.schema),
             "text": self.text,

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from viewkeeper.algebra.types import INTEGER, Schema
-from viewkeeper.runtime.views_folder import parsed_views
+import json
+from dataclasses import replace
+
+import pytest
+
+from viewkeeper.algebra.types import INTEGER, STRING, Schema
+from viewkeeper.runtime.evolving import Evolution, foreseen
+from viewkeeper.runtime.views_folder import parsed_or_stored, parsed_views
+from viewkeeper.sources.interface import RelationSchema, SchemaChange
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
 from viewkeeper.views.parser import parse_view
+from viewkeeper.warehouse.entries import Definition, ViewState
 
 CATALOG = Catalog((CatalogRelation(RelationName("shop", "orders"), Schema.of(k=INTEGER)),))
 TEXTS = {
@@ -26,3 +34,44 @@ def test_the_text_of_a_view_tells_of_those_that_it_reads() -> None:
 def test_what_is_remembered_of_others_is_a_comment() -> None:
     number = parsed_views(TEXTS, CATALOG)["number"]
     assert parse_view("number", number.text, CATALOG, TEXTS) == number.definition
+
+
+RICH = {
+    "outer": "SELECT o.k, c.name FROM shop.orders o LEFT JOIN crm.customers c ON o.k = c.k",
+    "exists": "SELECT o.k FROM shop.orders o WHERE EXISTS "
+    "(SELECT 1 FROM crm.customers c WHERE c.k = o.k AND c.name <> 'x')",
+    "with": "WITH big AS (SELECT k, name FROM crm.customers WHERE k > 5) "
+    "SELECT b.name, COUNT(*) AS n FROM shop.orders o JOIN big b ON o.k = b.k GROUP BY b.name",
+}
+CUSTOMERS = RelationName("crm", "customers")
+
+
+@pytest.mark.parametrize("name", RICH)
+def test_a_rich_view_that_evolved_is_read_back_as_it_became(name: str) -> None:
+    """Its new text can't be parsed again; what the ledger keeps of it is the definition itself."""
+    schema = Schema.of(k=INTEGER, name=STRING)
+    before = Catalog((*CATALOG.relations, CatalogRelation(CUSTOMERS, schema, ("k",))))
+    view = parsed_views({name: RICH[name]}, before)[name]
+    evolution, views = Evolution(before), {name: view}
+    described = RelationSchema("customers", schema, ("k",), "1")
+    titled = replace(described, schema=Schema.of(k=INTEGER, title=STRING), fingerprint="2")
+    for change in (
+        SchemaChange("crm", {}, "customers", described, titled, "", False, {"name": "title"}),
+        SchemaChange("crm", {}, "customers", titled, None, "", False, {}, "clients"),
+    ):
+        plan = foreseen(change, views, evolution)
+        views, evolution = plan.views(views), plan.evolution
+    evolved = views[name]
+    assert evolved.definition != view.definition
+    stored = Definition.from_json(json.loads(json.dumps(evolved.stored().as_json())))
+    state = ViewState(1, 1, 0, 0, 0, True, 0, 0, 1, stored)
+    (again,) = parsed_or_stored({name: RICH[name]}, Catalog(()), {name: state}).values()
+    assert (again.definition, again.text, again.origin) == (
+        evolved.definition,
+        evolved.text,
+        RICH[name],
+    )
+    # The old file's meaning ends when its user writes another one.
+    other = {name: RICH[name].replace("name", "title").replace("customers", "clients")}
+    (anew,) = parsed_or_stored(other, evolution.catalog, {name: state}).values()
+    assert anew.origin == ""
