@@ -1,0 +1,36 @@
+"""The pages of ``docs/reference``, made from the program."""
+
+from __future__ import annotations
+
+from viewkeeper.runtime.metrics import METRICS
+
+from docsite import commands, error_codes, settings, shapes
+from docsite.interface import page as interface_page
+
+
+def pages() -> dict[str, str]:
+    """Every page by its path below ``docs``. Starts Spark for the page of JSON."""
+    return quick_pages() | {"reference/json.md": shapes.page()}
+
+
+def quick_pages() -> dict[str, str]:
+    """Those that need nothing but the program's text."""
+    return {
+        "reference/commands.md": commands.page(),
+        "reference/settings.md": settings.page(),
+        "reference/errors.md": error_codes.page(),
+        "reference/metrics.md": metrics_page(),
+        "reference/api.md": interface_page(),
+    }
+
+
+def metrics_page() -> str:
+    lines = [
+        "# Metrics\n",
+        "Made from the program by `make reference`. `viewkeeper run --metrics-port PORT` serves them at `/metrics` on "
+        "loopback, in Prometheus' text form. How to scrape and draw them: [Prometheus and Grafana]"
+        "(../howto/prometheus.md).\n",
+        "| name | kind | what it is |\n|---|---|---|",
+        *(f"| `{name}` | {kind} | {meaning} |" for name, kind, meaning in METRICS),
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,81 @@
+"""Every setting of a project: the tables of ``viewkeeper.toml`` and the headers of views.
+
+Names and types come from the program; what they mean is said here, and a test fails when one is missing.
+"""
+
+from __future__ import annotations
+
+from viewkeeper import project
+from viewkeeper.views import headers
+
+SETTINGS = {
+    "warehouse.path": "a folder beside the file, or an object store's address (`s3://…`). Default: `warehouse`",
+    "warehouse.options": "what the object store needs: keys, region, endpoint; see [object storage](../howto/object-storage.md)",
+    "warehouse.keep_transactions": "how many transactions back a state can be read; see [the warehouse](../warehouse.md)",
+    "warehouse.keep_days": "how many days back a state can be read",
+    "spark.master": "`local[*]`, or a cluster: `spark://host:7077`. Default: `local[*]`",
+    "spark.config": "Spark's own settings, as Spark names them",
+    "sources.*.url": "`postgresql://`, `mariadb://` or `sqlite:///`; `${NAME}` is taken from the environment",
+    "sources.*.feed_url": "another address for the feed, where the feed needs other rights",
+    "sources.*.queries_per_second": "how many questions of ours a second, over time; see [sparing a source](../running.md#sparing-a-source)",
+    "sources.*.rows_per_second": "how many rows a second may be fetched",
+    "sources.*.statement_seconds": "after so long a statement of ours is given up and tried again",
+    "sources.*.outbox": "the table in which transactions say what they are part of; see [views that move together](../running.md#views-that-move-together)",
+    "transactions.timeout_seconds": "how long the parts of a transaction over several sources are waited for",
+    "transactions.overdue": "then: `show-parts`, or `keep-waiting`",
+}
+KNOWLEDGE = (
+    "`[[knowledge.replacements]]`, `[[knowledge.joins]]` and `[knowledge.views.NAME]` say what can stand for what "
+    "when a schema changes: see [schema changes](../evolution.md)."
+)
+HEADERS = {
+    "consistency": "`convergent`, `strong` or `complete`. Default: `complete`",
+    "protocol": "which protocol keeps the view; see [which keeps what](../protocols/classes.md). Default: sweep, in batches",
+    "refresh": "`auto`, `incremental`, `incremental-strict`, `full`; see [how a view is refreshed](../views.md#how-a-view-is-refreshed)",
+    "every": "how often a `periodic` view is refreshed: `30 s`, `5 min`, `1 h`",
+    "publish": "also as a plain table for other tools; see [the warehouse](../warehouse.md)",
+    "keep": "relations to be copied to the warehouse; see [what is kept](../views.md#what-is-kept)",
+    "evolve": "`auto`, `approve`, `freeze`; see [schema changes](../evolution.md)",
+    "freshness": "how old the view may be; kept as written",
+    "dispensable": "what the view can do without when a source drops it",
+    "irreplaceable": "what must not come from elsewhere",
+    "extent": "how the rows may differ after a replacement: `equal`, `superset`, `subset`, `any`",
+}
+_WORDS = {str: "text", dict: "table", (int, float): "number", int: "number", bool: "true or false", list: "list"}
+
+
+def keys() -> list[str]:
+    """Every setting that the file may have."""
+    return [f"{table}.{key}" for table, known in project._KEYS.items() for key in known]
+
+
+def header_words() -> list[str]:
+    return list(headers._KNOWN)
+
+
+def page() -> str:
+    lines = [
+        "# Settings\n",
+        "Made from the program by `make reference`. A project is a folder with `viewkeeper.toml` and a folder `views`. "
+        "An entry that is not known is refused, with the nearest one that is.\n",
+        "## viewkeeper.toml\n",
+    ]
+    for table, known in project._KEYS.items():
+        lines += [f"### [{table.replace('*', 'NAME')}]\n", "| entry | type | |\n|---|---|---|"]
+        for key, kind in known.items():
+            meaning = SETTINGS.get(f"{table}.{key}", "**not described yet**")
+            lines.append(f"| `{key}` | {_WORDS.get(kind, 'text')} | {meaning} |")
+        lines.append("")
+    lines += [f"### [knowledge]\n\n{KNOWLEDGE}\n", "## Headers of a view\n"]
+    lines += ["`-- word: value` above the query. See [writing views](../views.md#headers).\n"]
+    lines += ["| header | |\n|---|---|"]
+    lines += [f"| `{word}` | {HEADERS.get(word, '**not described yet**')} |" for word in header_words()]
+    lines += [
+        "\n## Environment\n",
+        "| variable | |\n|---|---|",
+        "| any `${NAME}` of the file | looked up when the value is used, and masked wherever it would be shown |",
+        "| `VIEWKEEPER_TOKEN` | the token that the dashboard asks for |",
+        "| `JAVA_HOME` | the Java that Spark runs on; otherwise `java` on the `PATH` |",
+        "| `NO_COLOR` | no colours in a terminal |",
+    ]
+    return "\n".join(lines) + "\n"
