@@ -85,6 +85,11 @@ class SourceError(ViewkeeperError):
         return super().as_dict() | {"source": self.source, "retryable": self.retryable}
 
 
+def rebuild_command(source: str, *, allow_setup: bool = False) -> str:
+    """What fills the views over a source anew: the fix for everything that its feed can't pass."""
+    return f"viewkeeper rebuild --source {source}{' --allow-setup' if allow_setup else ''}"
+
+
 class WarehouseError(ViewkeeperError):
     """The warehouse's storage is damaged, full, newer than this program, or held by another writer."""
 

@@ -24,6 +24,7 @@ from viewkeeper.cli import (
     explain,
     init,
     lab,
+    rebuild,
     run,
     status,
     ui,
@@ -72,7 +73,7 @@ def root(
     help_if_alone(context)
 
 
-for part in (demo, init, check, explain, advise, run, status, evolve, warehouse, lab, ui):
+for part in (demo, init, check, explain, advise, run, status, rebuild, evolve, warehouse, lab, ui):
     part.register(app)
 
 

@@ -105,6 +105,17 @@ def _sentence(event: Mapping[str, Any]) -> str:
             )
         case "source_waiting":
             return f"Waiting: {event['error']['message']}"
+        case "views_stopped":
+            stopped = ", ".join(event["views"]) or "no view"
+            hint = (
+                event["error"].get("hint")
+                or f"viewkeeper rebuild --source {event['error']['source']}"
+            )
+            return f"Stopped {stopped}: {event['error']['message']}; {hint}"
+        case "rebuilt":
+            return f"Rebuilt {', '.join(event['views'])}, now at {event['txn']:,}"
+        case "reloaded":
+            return f"Keeping {', '.join(event['views'])} now"
         case "source_back":
             return f"Source {event['source']} is back"
         case "warning":

@@ -36,8 +36,10 @@ def status(
 
     with Keeper.open(project) as keeper:
         found = _status(keeper)
-    good = found["state"] == "running" and all(
-        source["state"] == "ok" for source in found["sources"].values()
+    good = (
+        found["state"] == "running"
+        and all(source["state"] == "ok" for source in found["sources"].values())
+        and not any(view["error"] for view in found["views"].values())
     )
     if as_json:
         write_json(found | {"ok": good})
@@ -70,7 +72,9 @@ def _status(keeper: Any) -> dict[str, Any]:
         },
         "views": {
             name: {
-                "state": "retired" if view.definition.is_retired else run["state"],
+                "state": _view_state(view, run, name),
+                "error": run.get("stopped_views", {}).get(name),
+                "rebuilt": view.definition.rebuilt,
                 "level": run["views"].get(name, {}).get("level"),
                 "protocol": run["views"].get(name, {}).get("protocol"),
                 "why": run["views"].get(name, {}).get("why", []),
@@ -83,6 +87,13 @@ def _status(keeper: Any) -> dict[str, Any]:
         },
         "last_batch": run.get("batch"),
     }
+
+
+def _view_state(view: Any, run: dict[str, Any], name: str) -> str:
+    if view.definition.is_retired:
+        return "retired"
+    # Whoever can't go on stays so until a run has done something about it, also when none goes.
+    return "stopped by its source" if name in run.get("stopped_views", {}) else str(run["state"])
 
 
 def _source_status(keeper: Any, name: str, position: Any) -> dict[str, Any]:
@@ -128,6 +139,10 @@ def _show(found: dict[str, Any]) -> None:
             f"{view['lag_seconds']:,.0f} s ago",
         )
     console().print(grid)
+    for name, view in found["views"].items():
+        if view["error"]:
+            write_line(f"{name}: {view['error']['message']} [{view['error']['code']}]")
+            write_line(f"    {view['error']['hint']}")
 
 
 def _bytes(number: int | None) -> str:

@@ -204,7 +204,13 @@ def _definitions(entries: list[Entry], limit: int, *, as_json: bool) -> None:
     for each in newest:
         story = each["evolved"]
         what = "defined" if story is None else f"{story['effect']}: {story['statement']}"
+        anew = each["rebuilt"]
+        if anew is not None:
+            what = f"filled anew: {anew['reason']}"
         write_line(f"{each['committed_at']}  {each['view']} version {each['version']}  {what}")
+        if anew is not None:
+            write_line(f"    no state shows what its sources did after {anew['gap']['after_txn']}")
+            continue
         if story is not None:
             cost = ""
             if "seconds" in story:
@@ -224,6 +230,7 @@ def _definition_document(entry: Entry, view: str, state: ViewState) -> dict[str,
         "txn": entry.last_txn,
         "text": state.definition.text,
         "evolved": state.definition.evolved,
+        "rebuilt": state.definition.rebuilt,
     }
 
 

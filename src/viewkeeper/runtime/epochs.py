@@ -18,9 +18,11 @@ import pyarrow.compute as pc
 
 from viewkeeper.algebra.types import Schema
 from viewkeeper.protocols.messages import TXN
+from viewkeeper.runtime.faults import failpoint
 from viewkeeper.runtime.view import View
 from viewkeeper.sources.interface import Position, SchemaChange, Source
 from viewkeeper.spark.relation import SparkRelation
+from viewkeeper.views.level import Level
 from viewkeeper.views.upkeep import InitialContents, Store
 from viewkeeper.warehouse.columns import owner_of, store_name
 from viewkeeper.warehouse.commits import Changes, EpochCommit, Extent
@@ -55,9 +57,16 @@ class Epochs:
         writer: Writer,
         sources: Mapping[str, Source],
         confirm: Callable[[Cut], None],
+        rebuilt: Mapping[str, str] | None = None,
+        resting: Mapping[str, str | None] | None = None,
     ) -> None:
-        """``confirm`` is told what every view has: the sources may forget it."""
+        """``confirm`` is told what every view has: the sources may forget it.
+
+        ``rebuilt`` and ``resting`` as the pipeline has them.
+        """
         self.writer = writer
+        self._rebuilt = dict(rebuilt or {})
+        self._resting = dict(resting or {})
         self._sources = sources
         self._confirm = confirm
         self._lock = threading.Lock()
@@ -97,7 +106,20 @@ class Epochs:
                 views[table] = _extent(rows)
                 definitions[table] = Definition(store.schema.renamed(columns), text)
         replaced = frozenset(_stores_of(definitions, self.writer.latest)) - definitions.keys()
-        return self._standing(views=views, definitions=definitions, cuts=cuts, dropped=replaced)
+        parts = {"views": views, "definitions": definitions, "cuts": cuts, "dropped": replaced}
+        anew = {name: reason for name, reason in self._rebuilt.items() if name in definitions}
+        if not anew:
+            return self._standing(**parts)
+        with self._lock:
+            latest = self.writer.latest
+            for name, reason in anew.items():
+                story = _rebuilding(reason, latest, name, cuts.get(name, {}))
+                definitions[name] = replace(definitions[name], rebuilt=story)
+            # A state of its own: whoever asks for an older number gets what was shown then.
+            next_txn = latest.last_txn + 1
+            entry = self._committed(first_txn=next_txn, last_txn=next_txn, **parts)
+            self._rebuilt = {n: r for n, r in self._rebuilt.items() if n not in anew}
+            return entry
 
     def stored(self, view: str, stores: Iterable[Store]) -> dict[str, pa.Table]:
         """The contents of a view's stores as they are committed."""
@@ -149,6 +171,7 @@ class Epochs:
         dropped: frozenset[str] = parts.get("dropped", frozenset())
         everybody = self._earliest(cuts, dropped)
         entry = self.writer.commit(EpochCommit(positions=everybody, **parts))
+        failpoint("before-confirm")
         self._confirm(everybody)
         return entry
 
@@ -159,9 +182,26 @@ class Epochs:
             for view, state in self.writer.latest.views.items()
             if view not in dropped and not state.definition.is_retired
         }
+        # Where a source can't go on, nobody waits for it: its views will be filled anew.
+        for view, broken in self._resting.items():
+            cuts[view] = {name: at for name, at in cuts.get(view, {}).items() if name != broken}
         for view, cut in news.items():
             cuts[view] = dict(cuts.get(view, {})) | dict(cut)
         return earliest(cuts.values(), self._sources)
+
+
+def _rebuilding(reason: str, latest: Entry, view: str, cut: Cut) -> dict[str, Any]:
+    """What the ledger says of a view that was filled anew: what lies between is shown by no state."""
+    before = latest.views.get(view)
+    return {
+        "reason": reason,
+        "level": str(Level.STRONG),
+        "gap": {
+            "after_txn": latest.last_txn,
+            "from": dict(before.positions) if before is not None else {},
+            "to": dict(cut),
+        },
+    }
 
 
 def _extent(rows: Any) -> Extent:

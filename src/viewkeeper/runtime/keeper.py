@@ -11,27 +11,26 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import datetime as dt
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from viewkeeper.errors import SourceError, UsageError
+from viewkeeper.errors import UsageError
 from viewkeeper.evolution.knowledge_file import read_knowledge, still_known, view_tables
 from viewkeeper.evolution.preferences import preferences_of
 from viewkeeper.merging.global_transactions import GlobalTransactions, Overdue
 from viewkeeper.project import ProjectConfig, read_project
 from viewkeeper.runtime.audit import Audit, audited
-from viewkeeper.runtime.bulk_reading import RowsRead
 from viewkeeper.runtime.evolution_log import EvolutionLog
 from viewkeeper.runtime.evolving import Evolution
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.runtime.report import RunReport
+from viewkeeper.runtime.requests import Request
+from viewkeeper.runtime.running import Running, loaded, rebuild_reason
 from viewkeeper.runtime.settings import limits_of, retention_of, spark_settings_of, storage_of
-from viewkeeper.runtime.surroundings import Cycle, Limits
-from viewkeeper.runtime.traffic import changed_rows
+from viewkeeper.runtime.surroundings import Limits
 from viewkeeper.runtime.units import Outbox, Units
 from viewkeeper.runtime.view import View
 from viewkeeper.runtime.views_folder import (
@@ -45,12 +44,13 @@ from viewkeeper.runtime.virtual_views import is_virtual, refuse_past, rows_now
 from viewkeeper.sources.interface import Position, Source
 from viewkeeper.sources.opening import open_source
 from viewkeeper.spark.session import Spark, start_spark
-from viewkeeper.views.catalog import Catalog
+from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
 from viewkeeper.warehouse.background import Background, Housekeeping
 from viewkeeper.warehouse.entries import ViewState
 from viewkeeper.warehouse.ledger import Ledger
 from viewkeeper.warehouse.warehouse import Warehouse
+from viewkeeper.warehouse.writer import Writer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -74,7 +74,10 @@ class Keeper:
         self._sources: dict[str, Source] = {}
         self._spark: Spark | None = None
         self._views: dict[str, View] | None = None
-        self._catalog: Catalog | None = None
+        # What each source was last found to have.
+        self._relations: dict[str, tuple[CatalogRelation, ...]] = {}
+        # Views that are to be filled anew, and why.
+        self._rebuilt: Mapping[str, str] = {}
 
     @classmethod
     def open(cls, folder: str | Path, *, allow_setup: bool = False) -> Keeper:
@@ -111,9 +114,10 @@ class Keeper:
     @property
     def catalog(self) -> Catalog:
         """Every relation of every source."""
-        if self._catalog is None:
-            self._catalog = catalog_of({name: self.source(name) for name in self.config.sources})
-        return self._catalog
+        for name in self.config.sources:
+            if name not in self._relations:
+                self._relations[name] = catalog_of({name: self.source(name)}).relations
+        return Catalog(tuple(r for name in self.config.sources for r in self._relations[name]))
 
     @property
     def views(self) -> Mapping[str, View]:
@@ -145,7 +149,7 @@ class Keeper:
         written = view_texts(self.config.views_folder)
         stored = self._stored_views()
         views = {}
-        for name, view in parsed_or_stored(written, self.catalog, stored).items():
+        for name, view in parsed_or_stored(written, self.catalog, stored, self._rebuilt).items():
             # One that has evolved carries all that was said of its parts in its own headers.
             tables = None if view.origin else view_tables(self.config.knowledge).get(name)
             preferences = preferences_of(view.definition, tables)
@@ -196,31 +200,56 @@ class Keeper:
 
         Unless it heeds periods, periodic views are brought up to date at once.
         """
-        virtual, evolution = self.virtual_views, self.evolution
-        views = {name: view for name, view in self.views.items() if name not in virtual}
+        with (
+            self.writer() as writer,
+            self.pipeline_of(writer, on_event, heeds_periods=heeds_periods) as pipeline,
+        ):
+            yield pipeline
+
+    @contextlib.contextmanager
+    def writer(self) -> Iterator[Writer]:
+        """The warehouse's lease, and its housekeeping beside; created where there is none yet."""
+        self.views  # noqa: B018  (what is wrong with them must be said before anything is made)
+        housekeeping = Housekeeping(retention=retention_of(self.config))
+        with (
+            self._created_warehouse().writer() as writer,
+            contextlib.closing(Background(writer, housekeeping)),
+        ):
+            yield writer
+
+    @contextlib.contextmanager
+    def pipeline_of(
+        self,
+        writer: Writer,
+        on_event: OnEvent = _ignore,
+        *,
+        heeds_periods: bool = True,
+        resting: Mapping[str, str | None] | None = None,
+    ) -> Iterator[Pipeline]:
+        """A pipeline that commits through the writer, without the views that rest."""
+        resting = resting or {}
+        left_out = {*self.virtual_views, *resting}
+        evolution = self.evolution
+        views = {name: view for name, view in self.views.items() if name not in left_out}
         watched = evolution.watched(views)
         names = (*sources_used(views.values()), *(name.source for name in watched))
         sources = {name: self.source(name) for name in dict.fromkeys(names)}
         if self.allow_setup:
             self._set_up(views, watched, sources)
-        warehouse = self._created_warehouse()
-        housekeeping = Housekeeping(retention=retention_of(self.config))
-        with (
-            warehouse.writer() as writer,
-            Pipeline(
-                views,
-                sources,
-                writer,
-                self.spark,
-                Limits(heeds_periods=heeds_periods),
-                source_limits=limits_of(self.config),
-                units=self._units(sources),
-                evolution=evolution,
-                log=EvolutionLog(self.config.folder),
-                tell=on_event,
-            ) as pipeline,
-            contextlib.closing(Background(writer, housekeeping)),
-        ):
+        with Pipeline(
+            views,
+            sources,
+            writer,
+            self.spark,
+            Limits(heeds_periods=heeds_periods),
+            source_limits=limits_of(self.config),
+            units=self._units(sources),
+            evolution=evolution,
+            log=EvolutionLog(self.config.folder),
+            tell=on_event,
+            rebuilt={name: reason for name, reason in self._rebuilt.items() if name in views},
+            resting=resting,
+        ) as pipeline:
             yield pipeline
 
     def _set_up(
@@ -271,74 +300,96 @@ class Keeper:
 
         A source that is away is waited for. Raises SourceError for what only people can mend.
         """
-        stop = stop or threading.Event()
-        with self.pipeline(on_event, heeds_periods=not until_caught_up) as pipeline:
-            report = RunReport()
-            self._load(pipeline, on_event, stop)
-            targets = pipeline.committed_now() if until_caught_up else {}
-            deadline = None if for_seconds is None else time.monotonic() + for_seconds
-            painted: list[dict[str, Any]] = []
-            while not stop.is_set():
-                if deadline is not None and time.monotonic() >= deadline:
-                    break
-                cycle = self._cycle(pipeline, on_event)
-                paintings = pipeline.paintings()
-                if paintings != painted:
-                    painted = paintings
-                    on_event({"event": "merge", "groups": painted})
-                if cycle is not None:
-                    report.add(cycle)
-                    on_event(_batch_event(cycle))
-                elif until_caught_up and pipeline.has_applied(targets):
-                    break
-            on_event({"event": "caught_up" if until_caught_up else "stopped", **report.as_dict()})
-            return report
+        running = Running(self, on_event, stop or threading.Event())
+        return running.run(until_caught_up=until_caught_up, for_seconds=for_seconds)
 
     def run_until_caught_up(self, on_event: OnEvent = _ignore) -> RunReport:
         """Bring everything in that is committed at the sources now."""
         return self.run(until_caught_up=True, on_event=on_event)
 
-    def _load(self, pipeline: Pipeline, on_event: OnEvent, stop: threading.Event) -> None:
-        new = pipeline.new_views
-        if not new:
-            pipeline.load(stopping=stop.is_set)
-            return
-        on_event({"event": "loading", "views": list(new)})
+    # -- what a run changes its mind about ---------------------------------------------------------
+
+    def take_anew(self, views: Mapping[str, str], *, look_again: Collection[str] = ()) -> None:
+        """Read the views as they are written now; from the next pipeline on, fill these anew.
+
+        ``views`` gives the reason for each; ``look_again`` names sources whose schemas are read as
+        they are now. Raises UsageError when a view does not fit, and then leaves all as it was.
+        """
+        before = self._relations, self._views, self._rebuilt
+        self._relations = {n: r for n, r in self._relations.items() if n not in look_again}
+        self._views, self._rebuilt = None, dict(views)
+        try:
+            for name, view in self.views.items():
+                if name not in self.virtual_views:
+                    _ = view.choice
+            for name in views:
+                self.known_view(name)
+        except BaseException:
+            self._relations, self._views, self._rebuilt = before
+            raise
+
+    def rebuild(self, request: Request, on_event: OnEvent = _ignore) -> dict[str, Any]:
+        """Fill views anew while nobody else keeps them; the other views stay as they are.
+
+        Raises WarehouseError ``warehouse-held`` when somebody does.
+        """
+        views = self._meant(request)
         started = time.monotonic()
+        with self.writer() as writer:
+            if request.source is not None:
+                self.reopen_source(request.source, allow_setup=request.allow_setup)
+            reason = rebuild_reason(request)
+            self.take_anew(dict.fromkeys(views, reason), look_again=self.config.sources)
+            others = {name: request.source for name in self.views if name not in views}
+            with self.pipeline_of(writer, on_event, resting=others) as pipeline:
+                loaded(pipeline, on_event, threading.Event())
+            latest = writer.latest
+        self.take_anew({})
+        seconds = round(time.monotonic() - started, 3)
+        return {
+            "views": list(views),
+            "epoch": latest.epoch,
+            "txn": latest.last_txn,
+            "seconds": seconds,
+        }
 
-        def read(name: RelationName, seen: RowsRead) -> None:
-            on_event({"event": "relation_read", "relation": str(name), **seen.as_dict()})
-
-        pipeline.load(read, stop.is_set)
-        if stop.is_set():
-            return
-        on_event(
-            {
-                "event": "loaded",
-                "views": list(new),
-                "txn": pipeline.writer.latest.last_txn,
-                "seconds": round(time.monotonic() - started, 3),
-            }
+    def _meant(self, request: Request) -> tuple[str, ...]:
+        if request.source is None:
+            return tuple(self.known_view(name) for name in request.views)
+        self.config.source(request.source)
+        return tuple(
+            name
+            for name, view in self.views.items()
+            if name not in self.virtual_views and request.source in view.definition.sources
         )
 
-    def _cycle(self, pipeline: Pipeline, on_event: OnEvent) -> Cycle | None:
+    def reopen_source(self, name: str, *, allow_setup: bool = False) -> None:
+        """Forget all that is known of a source, and make its feed's place anew if that is allowed."""
+        known = self._sources.pop(name, None)
+        if known is not None:
+            known.close()
+        allowed, self.allow_setup = self.allow_setup, self.allow_setup or allow_setup
         try:
-            return pipeline.cycle(IDLE_WAIT_SECONDS)
-        except SourceError as error:
-            if not error.retryable:
-                raise
-            on_event({"event": "source_waiting", "error": error.as_dict()})
-            return None
+            source = self.source(name)
+        finally:
+            self.allow_setup = allowed
+        if allowed or allow_setup:
+            read = [r for view in self.views.values() for r in view.definition.relations]
+            used = {relation.relation for relation in read if relation.source == name}
+            outbox = self.config.source(name).outbox
+            used |= {outbox} if outbox else set()
+            source.renew(sorted(used & source.schemas().keys()))
 
     def audit(self, view: str | None = None) -> list[Audit]:
         """Bring the views up to date, then recompute them at that very state and compare."""
         with self.pipeline() as pipeline:
-            self._load(pipeline, _ignore, threading.Event())
-            names = list(pipeline.views) if view is None else [self._known(view)]
+            loaded(pipeline, _ignore, threading.Event())
+            names = list(pipeline.views) if view is None else [self.known_view(view)]
             warehouse = self.warehouse()
             return [audited(pipeline, warehouse, name) for name in names]
 
-    def _known(self, view: str) -> str:
+    def known_view(self, view: str) -> str:
+        """Raises UsageError unless the project has a view of that name."""
         if view not in self.views:
             raise UsageError(
                 "unknown-view",
@@ -351,22 +402,3 @@ class Keeper:
         """Whether the warehouse's newest state includes the source up to a position."""
         known = self.warehouse(with_spark=False).latest().positions.get(source)
         return known is not None and self.source(source).compare_positions(known, position) >= 0
-
-
-def _batch_event(cycle: Cycle) -> dict[str, Any]:
-    now = dt.datetime.now(dt.UTC)
-    return {
-        "event": "batch",
-        "epoch": cycle.entry.epoch,
-        "txn": cycle.entry.last_txn,
-        "transactions": cycle.transactions,
-        "rows": cycle.rows,
-        "freshness_seconds": round((now - cycle.newest_commit).total_seconds(), 3),
-        "seconds": {phase: round(seconds, 4) for phase, seconds in cycle.seconds.items()},
-        "asked": {source: dataclasses.asdict(asked) for source, asked in cycle.asked.items()},
-        "changes": changed_rows(cycle),
-        "changed": {
-            view: {"inserted": tally.inserted, "deleted": tally.deleted}
-            for view, tally in cycle.entry.shown_statistics.items()
-        },
-    }

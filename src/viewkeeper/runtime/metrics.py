@@ -27,6 +27,8 @@ METRICS: tuple[tuple[str, str, str], ...] = (
     ("viewkeeper_source_queries_total", "counter", "Questions asked, by source."),
     ("viewkeeper_source_rows_total", "counter", "Rows fetched, by source."),
     ("viewkeeper_source_waits_total", "counter", "Times a source had to be waited for."),
+    ("viewkeeper_view_stopped", "gauge", "1 while a view's source can't go on for it."),
+    ("viewkeeper_view_rebuilds_total", "counter", "Times a view was filled anew on request."),
     ("viewkeeper_view_rows_inserted_total", "counter", "Rows put into a view."),
     ("viewkeeper_view_rows_deleted_total", "counter", "Rows taken out of a view."),
 )
@@ -44,6 +46,13 @@ class Metrics:
             match event["event"]:
                 case "batch":
                     self._batch(event)
+                case "views_stopped":
+                    for view in event["views"]:
+                        self._set("viewkeeper_view_stopped", 1, view=view)
+                case "rebuilt":
+                    for view in event["views"]:
+                        self._set("viewkeeper_view_stopped", 0, view=view)
+                        self._add("viewkeeper_view_rebuilds_total", 1, view=view)
                 case "source_waiting":
                     source = str(event["error"].get("source", ""))
                     self._add("viewkeeper_source_waits_total", 1, source=source)
@@ -66,6 +75,9 @@ class Metrics:
     def _add(self, name: str, by: float, **labels: str) -> None:
         key = (name, tuple(sorted(labels.items())))
         self._values[key] = self._values.get(key, 0) + by
+
+    def _set(self, name: str, value: float, **labels: str) -> None:
+        self._values[name, tuple(sorted(labels.items()))] = value
 
     def text(self) -> str:
         """The exposition that Prometheus reads."""

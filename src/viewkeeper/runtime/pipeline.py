@@ -62,15 +62,23 @@ class Pipeline:
         evolution: Evolution = Evolution(),  # noqa: B008  (immutable)
         log: EvolutionLog | None = None,
         tell: Callable[[dict[str, Any]], None] = lambda event: None,
+        rebuilt: Mapping[str, str] | None = None,
+        resting: Mapping[str, str | None] | None = None,
     ) -> None:
         """``units`` holds parts of global transactions back, ``evolution`` knows what can replace
         what; ``tell`` is called from any thread.
+
+        ``rebuilt`` views are filled anew though the warehouse has them, each for a reason.
+        ``resting`` ones stay as they are, and are nobody's work here: with the source that can't go
+        on for them, where that is why.
         """
         for view in views.values():
             _ = view.choice  # refuses what nobody can keep
         self.views = dict(views)
         self.sources = {name: sources[name] for name in sorted(sources)}
         self.writer = writer
+        self._rebuilt = dict(rebuilt or {})
+        self._resting = dict(resting or {})
         self._outcomes: queue.SimpleQueue[Cycle | BaseException] = queue.SimpleQueue()
         self._units = units or Units(GlobalTransactions(0.0), {})
         self._evolution = evolution
@@ -82,7 +90,13 @@ class Pipeline:
         self._around = Surroundings(
             self.sources,
             spark,
-            Epochs(writer, self.sources, lambda positions: self.feeds.confirm(positions)),
+            Epochs(
+                writer,
+                self.sources,
+                lambda positions: self.feeds.confirm(positions),
+                self._rebuilt,
+                self._resting,
+            ),
             limits,
             {name: Pace(allowed.get(name, SourceLimits())) for name in self.sources},
             self._outcomes.put,
@@ -141,9 +155,13 @@ class Pipeline:
 
     @property
     def new_views(self) -> tuple[str, ...]:
-        """Views that the warehouse does not have yet, or has under another text."""
+        """Views that the warehouse does not have yet, has under another text, or must have anew."""
         known = {name: s.definition.written for name, s in self.writer.latest.views.items()}
-        return tuple(n for n, view in self.views.items() if known.get(n) != view.written)
+        return tuple(
+            name
+            for name, view in self.views.items()
+            if known.get(name) != view.written or name in self._rebuilt
+        )
 
     def load(
         self,
@@ -154,7 +172,9 @@ class Pipeline:
         dropped = {
             name
             for name, state in self.writer.latest.shown_views.items()
-            if name not in self.views and not state.definition.is_retired
+            if name not in self.views
+            and name not in self._resting
+            and not state.definition.is_retired
         }
         if dropped:
             self._around.epochs.drop(frozenset(dropped))

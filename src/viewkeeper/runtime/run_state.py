@@ -56,6 +56,14 @@ class RunState:
             case "source_back":
                 if self._state["state"] == "waiting":
                     self._state["state"] = "running"
+            case "views_stopped":
+                stopped = dict.fromkeys(event["views"], event["error"])
+                self._state["stopped_views"] = self._state.get("stopped_views", {}) | stopped
+            case "rebuilt":
+                known = self._state.get("stopped_views", {})
+                self._state["stopped_views"] = {
+                    name: error for name, error in known.items() if name not in event["views"]
+                }
             case "schema_waits":
                 self._state["state"] = "waiting"
                 self._state["waiting"] = dict(event)

@@ -249,6 +249,13 @@ class Source(Closable):
     def teardown(self) -> None:
         """Remove what `setup` made (slot, publication, triggers); same permission."""
 
+    def renew(self, relations: Sequence[str]) -> None:
+        """Make anew what the feed needs, where it can't go on as it is; same permission as `setup`.
+
+        What it has not delivered is given up: for sources whose views are about to be filled anew.
+        """
+        self.setup(relations)
+
     @abstractmethod
     def start_position(self) -> Position:
         """A position from which a feed would deliver everything that commits from now on."""

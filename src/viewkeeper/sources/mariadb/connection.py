@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeAlias
 import pymysql
 from pymysql.constants import CLIENT
 
-from viewkeeper.errors import SourceError, UsageError
+from viewkeeper.errors import SourceError, UsageError, rebuild_command
 from viewkeeper.sources.urls import SourceUrl
 
 # The driver has no types of its own.
@@ -208,7 +208,7 @@ def _in_our_words(error: pymysql.MySQLError, source: str, doing: str) -> SourceE
         code = "broken-query"
     elif number == LOG_UNAVAILABLE:
         code = "feed-gap"
-        hint = "the binary log no longer has this place: rebuild the views that read this source"
+        hint = f"the binary log no longer has this place: {rebuild_command(source)}"
     return SourceError(
         code,
         f"can't {doing}",

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from viewkeeper.algebra.types import Row
-from viewkeeper.errors import SourceError
+from viewkeeper.errors import SourceError, rebuild_command
 from viewkeeper.sources.interface import (
     Feed,
     FeedItem,
@@ -180,7 +180,8 @@ class MariaDBFeed(Feed):
                 "crash-lost-log",
                 f"the server crashed before it began {self._stream.file}, and its settings let a "
                 "crash lose committed transactions",
-                "set sync_binlog=1 and innodb_flush_log_at_trx_commit=1, then rebuild the views",
+                "set sync_binlog=1 and innodb_flush_log_at_trx_commit=1, then "
+                + rebuild_command(self._source),
             )
 
     # -- rows ---------------------------------------------------------------------------------
@@ -235,14 +236,16 @@ class MariaDBFeed(Feed):
             raise self._stop(
                 "xa-transaction",
                 f"an XA transaction changed {layout.table.relation}: cuts are not exact with them",
-                "keep XA transactions away from tables that views read, then rebuild the views",
+                "keep XA transactions away from tables that views read, then "
+                + rebuild_command(self._source),
             )
         try:
             images = binlog.row_images(event, layout.readers, layout.kept)
         except (binlog.Malformed, IndexError) as error:
             raise self._stop(
                 "bad-row-image", f"{layout.table.relation}: {error}",
-                "SET GLOBAL binlog_row_image = FULL, then rebuild the views",
+                "SET GLOBAL binlog_row_image = FULL, then "
+                + rebuild_command(self._source),
             ) from error  # fmt: skip
         relation = layout.table.relation
         if event.type in binlog.WRITE_ROWS:
@@ -296,7 +299,8 @@ class MariaDBFeed(Feed):
                 raise self._stop(
                     "statement-logged",
                     f"the log holds a statement instead of rows: {text.split()[0][:20].upper()} …",
-                    "SET GLOBAL binlog_format = ROW, also in every session, then rebuild the views",
+                    "SET GLOBAL binlog_format = ROW, also in every session, then "
+                    + rebuild_command(self._source),
                 )
         if self._group is not None and self._group.gtid.is_standalone:
             gtid, self._group = str(self._group.gtid), None
@@ -347,7 +351,8 @@ class MariaDBFeed(Feed):
     def _drifted(self, relation: str, detail: str) -> SourceError:
         return self._stop(
             "schema-drift", f"table {relation}: {detail}",
-            "never change a schema with sql_log_bin=0; set binlog_row_metadata=FULL; rebuild the views",
+            "never change a schema with sql_log_bin=0; set binlog_row_metadata=FULL; "
+            + rebuild_command(self._source),
         )  # fmt: skip
 
     def _stop(self, code: str, detail: str, hint: str) -> SourceError:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from viewkeeper.errors import SourceError, UsageError
+from viewkeeper.errors import SourceError, UsageError, rebuild_command
 from viewkeeper.sources.interface import Position
 
 # Behind the four magic bytes of a log file.
@@ -77,5 +77,5 @@ def another_history(source: str, detail: str) -> SourceError:
         source=source,
         retryable=False,
         detail=detail,
-        hint="after RESET MASTER, a restored backup or a failover: rebuild the views that read it",
+        hint="after RESET MASTER, a restored backup or a failover: " + rebuild_command(source),
     )

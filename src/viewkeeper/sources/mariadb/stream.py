@@ -15,7 +15,7 @@ from collections.abc import Callable
 import pymysql
 from pymysql.constants import COMMAND
 
-from viewkeeper.errors import SourceError
+from viewkeeper.errors import SourceError, rebuild_command
 from viewkeeper.sources.mariadb import binlog
 from viewkeeper.sources.mariadb.connection import LOG_UNAVAILABLE, Link, translated
 from viewkeeper.sources.mariadb.places import Place, another_history
@@ -184,7 +184,7 @@ class BinlogStream:
                 source=self._source,
                 retryable=False,
                 detail=f"MariaDB error {number}: {text}",
-                hint="rebuild the views that read it, and keep the log longer"
+                hint=f"{rebuild_command(self._source)}, and keep the log longer"
                 " (binlog_expire_logs_seconds)",
             )
         error: Exception = pymysql.OperationalError(number, text)
@@ -232,5 +232,5 @@ class BinlogStream:
             source=self._source,
             retryable=False,
             detail=detail,
-            hint="rebuild the views that read this source",
+            hint=rebuild_command(self._source),
         )

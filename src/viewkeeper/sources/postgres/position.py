@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from viewkeeper.errors import SourceError
+from viewkeeper.errors import SourceError, rebuild_command
 from viewkeeper.sources.interface import Position
 
 
@@ -21,7 +21,8 @@ def require_same_history(left: Position, right: Position, source: str) -> None:
                 source=source,
                 retryable=False,
                 detail=f"{part} {left[part]} and {right[part]}",
-                hint="the server was restored, promoted or replaced: rebuild the views that read it",
+                hint="the server was restored, promoted or replaced: "
+                + rebuild_command(source, allow_setup=True),
             )
 
 

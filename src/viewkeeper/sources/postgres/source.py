@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from viewkeeper.errors import SourceError, UsageError
+from viewkeeper.errors import SourceError, UsageError, rebuild_command
 from viewkeeper.sources.backoff import Backoff, retrying
 from viewkeeper.sources.interface import (
     Cut,
@@ -195,6 +195,17 @@ class PostgresSource(Source):
             self._patiently(statement)
         self.links.ask(statements.slot_statement(self.instance), seconds_max=SLOT_SECONDS_MAX)
 
+    def renew(self, relations: Sequence[str]) -> None:
+        self._require_permission()
+        # Only a slot of ours that is beyond use; under our name, somebody else's stays.
+        self.links.ask(
+            "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots "
+            "WHERE slot_name = %s AND active_pid IS NULL AND wal_status = 'lost' "
+            "AND plugin = 'pgoutput' AND database = current_database()",
+            [self.instance],
+        )
+        self.setup(relations)
+
     def teardown(self) -> None:
         self._require_permission()
         self.links.ask(
@@ -329,7 +340,7 @@ class PostgresSource(Source):
             source=self.name,
             retryable=False,
             detail=detail,
-            hint="set the source up again and rebuild the views that read it",
+            hint=rebuild_command(self.name, allow_setup=True),
         )
 
     def _require_published(self, known: Mapping[str, Described]) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from viewkeeper.errors import SourceError
+from viewkeeper.errors import SourceError, rebuild_command
 from viewkeeper.sources.postgres.catalogue import Column, Described, described
 from viewkeeper.sources.postgres.codec import ColumnType, codec_for
 from viewkeeper.sources.postgres.pgoutput import StreamColumn, StreamRelation, TupleDecoder
@@ -112,7 +112,7 @@ class TrackedRelations:
                 source=self._source,
                 retryable=False,
                 detail=f"the types of {', '.join(missing)} were dropped since",
-                hint="rebuild the views that read it",
+                hint=rebuild_command(self._source),
             )
         document = dict(tracked.described.document)
         document |= {
@@ -211,5 +211,5 @@ def identity_lost(source: str, relation: str) -> SourceError:
         source=source,
         retryable=False,
         detail="REPLICA IDENTITY FULL is not set on the table or on one of its partitions",
-        hint="set the source up again, then rebuild the views that read it",
+        hint=rebuild_command(source, allow_setup=True),
     )

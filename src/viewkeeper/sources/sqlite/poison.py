@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from viewkeeper.algebra.types import Field, Row
-from viewkeeper.errors import SourceError
+from viewkeeper.errors import SourceError, rebuild_command
 from viewkeeper.sources.sqlite.codec import Misfit, decode_column
 
 SHOWN_CHARACTERS_MAX = 60
@@ -62,7 +62,7 @@ def poison_row(
         retryable=False,
         detail=f"found {_storage_class(value)} {_shown(value)}",
         hint=f"mend the value (SELECT rowid, typeof({field.name}) shows others), "
-        "then rebuild the views that read the table",
+        f"then {rebuild_command(source)}",
     )
 
 

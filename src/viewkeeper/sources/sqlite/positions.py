@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from viewkeeper.errors import SourceError
+from viewkeeper.errors import SourceError, rebuild_command
 from viewkeeper.sources.interface import Position
 from viewkeeper.sources.sqlite.shapes import Shape
 
@@ -75,5 +75,5 @@ def feed_gap(source: str, detail: str) -> SourceError:
         source=source,
         retryable=False,
         detail=detail,
-        hint="rebuild the views that read this source",
+        hint=rebuild_command(source),
     )

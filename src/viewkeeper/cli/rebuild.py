@@ -1,0 +1,128 @@
+"""``viewkeeper rebuild`` and ``reload``: views filled anew, or taken as they are written now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from viewkeeper.cli.output import Json, write_json, write_line
+from viewkeeper.cli.run import Project
+from viewkeeper.errors import UsageError, WarehouseError
+from viewkeeper.project import ProjectConfig, read_project
+
+Timeout = Annotated[
+    float, typer.Option("--timeout", metavar="SECONDS", min=0, help="Wait no longer for a run.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    app.command("rebuild")(rebuild)
+    app.command("reload")(reload)
+
+
+def rebuild(
+    views: Annotated[
+        list[str] | None, typer.Argument(metavar="VIEW...", help="These views.")
+    ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option("--source", help="All views over this source, from where it is now."),
+    ] = None,
+    allow_setup: Annotated[
+        bool,
+        typer.Option(
+            "--allow-setup", help="Make anew at the source what its feed needs (a slot …)."
+        ),
+    ] = False,
+    timeout: Timeout = 3600.0,
+    project: Project = Path("."),
+    as_json: Json = False,
+) -> None:
+    """Fill views anew from their sources. Readers see the old state until the new one is whole.
+
+    Beside a run, the run does it; its other views go on meanwhile.
+    """
+    from viewkeeper.runtime.requests import REBUILD, Request
+
+    config = read_project(project)
+    named = tuple(dict.fromkeys(views or ()))
+    if bool(named) == (source is not None):
+        raise UsageError(
+            "rebuild-what",
+            "name the views to rebuild, or a source with --source",
+            hint="viewkeeper rebuild VIEW, or viewkeeper rebuild --source SOURCE",
+        )
+    _require_known(config, named, source)
+    request = Request(REBUILD, named, source, allow_setup)
+    told = _beside_a_run(config, request, timeout)
+    if told is None:
+        told = _alone(project, request)
+    if as_json:
+        write_json({"ok": True, **told})
+        return
+    names = ", ".join(told["views"]) or "no view"
+    write_line(f"Rebuilt {names}: shown from transaction {told['txn']} on, {told['seconds']:.1f} s")
+
+
+def reload(timeout: Timeout = 600.0, project: Project = Path("."), as_json: Json = False) -> None:
+    """Have a run take the views as they are written now: new ones are filled, others dropped."""
+    from viewkeeper.runtime.requests import RELOAD, Request
+
+    config = read_project(project)
+    told = _beside_a_run(config, Request(RELOAD), timeout)
+    if told is None:
+        raise UsageError(
+            "no-run",
+            "no run keeps this project now",
+            hint="viewkeeper run takes the views as they are written when it starts",
+        )
+    if as_json:
+        write_json({"ok": True, **told})
+    else:
+        write_line(f"The run keeps {', '.join(told['views'])} now, {told['seconds']:.1f} s")
+
+
+def _require_known(config: ProjectConfig, views: tuple[str, ...], source: str | None) -> None:
+    """What is spelled wrong is said at once, and by nobody else."""
+    from viewkeeper.runtime.views_folder import view_texts
+
+    if source is not None:
+        config.source(source)
+    known = view_texts(config.views_folder)
+    for view in views:
+        if view not in known:
+            raise UsageError(
+                "unknown-view",
+                f"the project has no view {view}",
+                detail=f"its views are {', '.join(known)}",
+            )
+
+
+def _beside_a_run(
+    config: ProjectConfig, request: Any, timeout_seconds: float
+) -> Mapping[str, Any] | None:
+    """The answer of the run that holds the warehouse; None when nobody does."""
+    import datetime as dt
+
+    from viewkeeper.runtime.requests import Requests
+    from viewkeeper.runtime.settings import storage_of
+    from viewkeeper.warehouse import lease
+
+    try:
+        lease.check_free(storage_of(config), dt.datetime.now(dt.UTC))
+    except WarehouseError as error:
+        if error.code != "warehouse-held":
+            raise
+        return Requests(config.folder).asked(request, timeout_seconds=timeout_seconds)
+    return None
+
+
+def _alone(project: Path, request: Any) -> Mapping[str, Any]:
+    from viewkeeper.runtime.keeper import Keeper
+
+    with Keeper.open(project) as keeper:
+        return keeper.rebuild(request)

@@ -1,0 +1,147 @@
+"""What people ask of a running keeper: small files beside the project, one for each request.
+
+A command that finds the warehouse held writes a file into ``.viewkeeper/requests``; the run that holds it
+takes the file up within a second and writes its answer into the same file. Every write replaces the file
+as a whole. Whoever asked removes it; what nobody fetched is removed by a later run.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from viewkeeper.errors import UsageError, ViewkeeperError, WarehouseError
+
+FOLDER = ".viewkeeper/requests"
+REBUILD, RELOAD = "rebuild", "reload"
+ASKED, TAKEN, DONE, FAILED = "asked", "taken", "done", "failed"
+POLL_SECONDS = 0.1
+# A run looks for requests about twice a second, but not while it commits a large epoch.
+TAKEN_SECONDS_MAX = 60.0
+FORGOTTEN_SECONDS = 86_400.0
+
+
+@dataclass(frozen=True)
+class Request:
+    """Rebuild some views, or all over a source; or take the views as they are written now."""
+
+    kind: str
+    views: tuple[str, ...] = ()
+    source: str | None = None
+    allow_setup: bool = False
+    id: str = field(default_factory=lambda: secrets.token_hex(8))
+    status: str = ASKED
+    answer: Mapping[str, Any] = field(default_factory=dict)
+    at: str = field(default_factory=lambda: dt.datetime.now(dt.UTC).isoformat(timespec="seconds"))
+
+
+class Requests:
+    """The requests of one project."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / FOLDER
+
+    # -- for the run ------------------------------------------------------------------------------
+
+    def waiting(self) -> list[Request]:
+        """All that nobody has answered, oldest first: also those that a run took and then died."""
+        found = sorted(self._all(), key=lambda request: (request.at, request.id))
+        return [request for request in found if request.status in (ASKED, TAKEN)]
+
+    def put(self, request: Request) -> None:
+        """Write a request down, or what became of it."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        path = self._path(request)
+        temporary = path.with_suffix(".new")
+        temporary.write_text(json.dumps(asdict(request), default=str), encoding="utf-8")
+        temporary.replace(path)
+
+    def answer(self, request: Request, status: str, answer: Mapping[str, Any]) -> None:
+        """Tell whoever asked; nobody may be waiting any more."""
+        if self._path(request).exists():
+            self.put(replace(request, status=status, answer=dict(answer)))
+
+    def forget_old(self) -> None:
+        """Remove what was never fetched."""
+        for path in self._folder.glob("*.json"):
+            if time.time() - path.stat().st_mtime > FORGOTTEN_SECONDS:
+                path.unlink(missing_ok=True)
+
+    def _all(self) -> Iterator[Request]:
+        for path in self._folder.glob("*.json"):
+            found = self._read(path)
+            if found is not None:
+                yield found
+
+    def _read(self, path: Path) -> Request | None:
+        """None for what is no request: somebody else's file, or one that was just removed."""
+        try:
+            fields = json.loads(path.read_text(encoding="utf-8"))
+            request = Request(**(fields | {"views": tuple(map(str, fields["views"]))}))
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
+        return request if self._path(request) == path else None
+
+    def _path(self, request: Request) -> Path:
+        return self._folder / f"{request.id}.json"
+
+    # -- for whoever asks -------------------------------------------------------------------------
+
+    def asked(
+        self,
+        request: Request,
+        *,
+        timeout_seconds: float,
+        pause: Callable[[float], object] = time.sleep,
+    ) -> Mapping[str, Any]:
+        """Ask, wait for the answer, and give it; raises the error that the run met."""
+        self.put(request)
+        started = time.monotonic()
+        try:
+            while True:
+                found = self._read(self._path(request)) or request
+                if found.status == DONE:
+                    return found.answer
+                if found.status == FAILED:
+                    raise _as_error(found.answer)
+                waited = time.monotonic() - started
+                if found.status == ASKED and waited > min(TAKEN_SECONDS_MAX, timeout_seconds):
+                    raise _not_taken(waited)
+                if waited > timeout_seconds:
+                    raise _not_done(waited)
+                pause(POLL_SECONDS)
+        finally:
+            self._path(request).unlink(missing_ok=True)
+
+
+def _as_error(told: Mapping[str, Any]) -> ViewkeeperError:
+    return ViewkeeperError(
+        str(told.get("code", "request-failed")),
+        str(told.get("message", "the running keeper could not do it")),
+        detail=str(told.get("detail", "")),
+        hint=str(told.get("hint", "")),
+    )
+
+
+def _not_taken(seconds: float) -> WarehouseError:
+    return WarehouseError(
+        "request-not-taken",
+        "another process holds the warehouse and does not answer",
+        detail=f"waited {seconds:.0f} s; only `viewkeeper run` of this very project folder answers",
+        hint="stop it and try again",
+    )
+
+
+def _not_done(seconds: float) -> UsageError:
+    return UsageError(
+        "request-not-done",
+        "the running keeper has not finished in time",
+        detail=f"waited {seconds:.0f} s; it goes on by itself",
+        hint="`viewkeeper status` and `history` tell when it is done; --timeout waits longer",
+    )

@@ -1,0 +1,281 @@
+"""A run: one pipeline after the other under one lease, and what people ask of it in between.
+
+A pipeline knows its views and sources from its beginning to its end. Whatever changes that (a source that
+can't go on, a rebuild, views that were written anew) ends it in order and opens the next one, which goes on
+from the ledger as after a restart; the lease, Spark and the sources' links are kept. While views are being
+filled, the others move on.
+
+A source that can't go on stops the views that read it. They keep their last state and say so; the others
+are kept on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from viewkeeper.errors import SourceError, UsageError, ViewkeeperError
+from viewkeeper.runtime.bulk_reading import RowsRead
+from viewkeeper.runtime.pipeline import Pipeline
+from viewkeeper.runtime.report import RunReport
+from viewkeeper.runtime.requests import DONE, FAILED, REBUILD, TAKEN, Request, Requests
+from viewkeeper.runtime.surroundings import Cycle
+from viewkeeper.runtime.traffic import changed_rows
+from viewkeeper.views.definition import RelationName
+from viewkeeper.warehouse.writer import Writer
+
+if TYPE_CHECKING:
+    from viewkeeper.runtime.keeper import Keeper
+
+OnEvent = Callable[[dict[str, Any]], None]
+
+IDLE_WAIT_SECONDS = 0.5
+# How often a run looks for requests, and how soon it tries a source again that was away in between.
+REQUESTS_SECONDS = 0.5
+AWAY_SECONDS = 1.0
+
+
+class Running:
+    """One run of a keeper. Use it once."""
+
+    def __init__(self, keeper: Keeper, on_event: OnEvent, stop: threading.Event) -> None:
+        self._keeper = keeper
+        self._on_event = on_event
+        self._stop = stop
+        self._requests = Requests(keeper.config.folder)
+        self._looked_at = 0.0
+        # Views whose source can't go on, and why.
+        self._resting: dict[str, SourceError] = {}
+        # A request that waits for the end of the pipeline, and the one that the next one carries out.
+        self._next: Request | None = None
+        self._doing: tuple[Request, tuple[str, ...], float] | None = None
+        self._report = RunReport()
+        self._until_caught_up = False
+        self._deadline: float | None = None
+
+    def run(self, *, until_caught_up: bool, for_seconds: float | None) -> RunReport:
+        """As `Keeper.run`."""
+        self._until_caught_up = until_caught_up
+        with self._keeper.writer() as writer:
+            self._requests.forget_old()
+            self._for_seconds = for_seconds
+            while self._kept(writer):
+                pass
+        for error in self._resting.values():
+            raise error
+        return self._report
+
+    # -- one pipeline -----------------------------------------------------------------------------
+
+    def _kept(self, writer: Writer) -> bool:
+        """Keep the views with one pipeline; whether there is to be another one."""
+        try:
+            with self._keeper.pipeline_of(
+                writer,
+                self._on_event,
+                heeds_periods=not self._until_caught_up,
+                resting={name: error.source for name, error in self._resting.items()},
+            ) as pipeline:
+                loaded(pipeline, self._on_event, self._stop)
+                self._answer_done(writer)
+                if not self._until_over(pipeline):
+                    ending = "caught_up" if self._until_caught_up else "stopped"
+                    self._on_event({"event": ending, **self._report.as_dict()})
+                    return False
+            if self._next is not None:
+                request, self._next = self._next, None
+                self._carry_out(request)
+            return True
+        except SourceError as error:
+            if not error.retryable:
+                self._rest(error)
+            else:
+                self._on_event({"event": "source_waiting", "error": error.as_dict()})
+                self._stop.wait(AWAY_SECONDS)
+            return not self._stop.is_set()
+
+    def _until_over(self, pipeline: Pipeline) -> bool:
+        """Report what the pipeline does, until the run is over or another pipeline is needed (True)."""
+        targets = pipeline.committed_now() if self._until_caught_up else {}
+        if self._for_seconds is not None and self._deadline is None:
+            self._deadline = time.monotonic() + self._for_seconds
+        painted: list[dict[str, Any]] = []
+        while not self._stop.is_set():
+            if self._deadline is not None and time.monotonic() >= self._deadline:
+                break
+            if self._is_asked():
+                return True
+            cycle = self._cycle(pipeline)
+            paintings = pipeline.paintings()
+            if paintings != painted:
+                painted = paintings
+                self._on_event({"event": "merge", "groups": painted})
+            if cycle is not None:
+                self._report.add(cycle)
+                self._on_event(_batch_event(cycle))
+            elif self._until_caught_up and pipeline.has_applied(targets):
+                break
+        return False
+
+    def _cycle(self, pipeline: Pipeline) -> Cycle | None:
+        try:
+            return pipeline.cycle(IDLE_WAIT_SECONDS)
+        except SourceError as error:
+            if not error.retryable:
+                raise
+            self._on_event({"event": "source_waiting", "error": error.as_dict()})
+            return None
+
+    # -- a source that can't go on ----------------------------------------------------------------
+
+    def _rest(self, error: SourceError) -> None:
+        """Go on without the views over a source; raises the error when that leaves none."""
+        kept = [name for name in self._kept_views() if name not in self._resting]
+        stopped = [name for name in self._over(error.source) if name in kept]
+        told = error.as_dict()
+        self._on_event({"event": "views_stopped", "views": stopped, "error": told})
+        if self._doing is not None:
+            request, _, _ = self._doing
+            self._requests.answer(request, FAILED, told)
+            self._doing = None
+        if self._until_caught_up or not stopped or len(stopped) == len(kept):
+            raise error
+        self._resting |= dict.fromkeys(stopped, error)
+        self._keeper.take_anew({})
+
+    def _kept_views(self) -> list[str]:
+        virtual = self._keeper.virtual_views
+        return [name for name in self._keeper.views if name not in virtual]
+
+    def _over(self, source: str) -> tuple[str, ...]:
+        views = self._keeper.views
+        return tuple(n for n in self._kept_views() if source in views[n].definition.sources)
+
+    # -- requests ---------------------------------------------------------------------------------
+
+    def _is_asked(self) -> bool:
+        """Whether somebody asks for what needs another pipeline; it is `_next` then."""
+        now = time.monotonic()
+        if self._until_caught_up or now - self._looked_at < REQUESTS_SECONDS:
+            return False
+        self._looked_at = now
+        waiting = self._requests.waiting()
+        self._next = waiting[0] if waiting else None
+        return bool(waiting)
+
+    def _carry_out(self, request: Request) -> None:
+        """Prepare the next pipeline for a request; what is wrong with it, only its sender hears."""
+        keeper = self._keeper
+        self._requests.answer(request, TAKEN, {})
+        try:
+            if request.kind != REBUILD:
+                broken = {error.source for error in self._resting.values()}
+                keeper.take_anew({}, look_again=set(keeper.config.sources) - broken)
+                self._resting = {n: e for n, e in self._resting.items() if n in keeper.views}
+                self._doing = request, (), time.monotonic()
+                return
+            views = self.rebuildable(request)
+            causes = {e.source: e for n, e in self._resting.items() if n in views}
+            reason = rebuild_reason(request, causes.values())
+            if request.source is not None:
+                keeper.reopen_source(request.source, allow_setup=request.allow_setup)
+            sources = {s for n in views for s in keeper.views[n].definition.sources}
+            keeper.take_anew(dict.fromkeys(views, reason), look_again=sources)
+            self._resting = {n: e for n, e in self._resting.items() if n not in views}
+            self._doing = request, views, time.monotonic()
+        except ViewkeeperError as error:
+            self._requests.answer(request, FAILED, error.as_dict())
+
+    def rebuildable(self, request: Request) -> tuple[str, ...]:
+        """The views that are meant; raises UsageError when they can't be rebuilt alone."""
+        if request.source is not None:
+            self._keeper.config.source(request.source)
+            return self._over(request.source)
+        for name in request.views:
+            self._keeper.known_view(name)
+            error = self._resting.get(name)
+            others = [n for n, e in self._resting.items() if error is not None and e is error]
+            if error is not None and not set(others) <= set(request.views):
+                raise source_first(name, error)
+        return request.views
+
+    def _answer_done(self, writer: Writer) -> None:
+        if self._doing is None or self._stop.is_set():
+            return
+        request, views, started = self._doing
+        self._doing = None
+        self._keeper.take_anew({})
+        latest = writer.latest
+        told = {
+            "views": list(views or self._keeper.views),
+            "epoch": latest.epoch,
+            "txn": latest.last_txn,
+            "seconds": round(time.monotonic() - started, 3),
+        }
+        self._on_event({"event": "rebuilt" if views else "reloaded", **told})
+        self._requests.answer(request, DONE, told)
+
+
+def source_first(view: str, error: SourceError) -> UsageError:
+    """A view whose source is broken for others too."""
+    return UsageError(
+        "source-needs-rebuild",
+        f"view {view} can't be rebuilt alone: its source {error.source} can't go on for others either",
+        detail=error.message,
+        hint=f"viewkeeper rebuild --source {error.source}",
+    )
+
+
+def rebuild_reason(request: Request, causes: Iterable[SourceError] = ()) -> str:
+    """For the ledger: what was asked for, and what had happened."""
+    named = request.source if request.source is not None else ", ".join(request.views)
+    what = f"rebuild of {'source ' if request.source is not None else ''}{named}"
+    return "; ".join([what, *(f"{error.message} [{error.code}]" for error in causes)])
+
+
+def loaded(pipeline: Pipeline, on_event: OnEvent, stop: threading.Event) -> None:
+    """Set a pipeline going; returns when its new views are filled."""
+    new = pipeline.new_views
+    if not new:
+        pipeline.load(stopping=stop.is_set)
+        return
+    on_event({"event": "loading", "views": list(new)})
+    started = time.monotonic()
+
+    def read(name: RelationName, seen: RowsRead) -> None:
+        on_event({"event": "relation_read", "relation": str(name), **seen.as_dict()})
+
+    pipeline.load(read, stop.is_set)
+    if stop.is_set():
+        return
+    on_event(
+        {
+            "event": "loaded",
+            "views": list(new),
+            "txn": pipeline.writer.latest.last_txn,
+            "seconds": round(time.monotonic() - started, 3),
+        }
+    )
+
+
+def _batch_event(cycle: Cycle) -> dict[str, Any]:
+    now = dt.datetime.now(dt.UTC)
+    return {
+        "event": "batch",
+        "epoch": cycle.entry.epoch,
+        "txn": cycle.entry.last_txn,
+        "transactions": cycle.transactions,
+        "rows": cycle.rows,
+        "freshness_seconds": round((now - cycle.newest_commit).total_seconds(), 3),
+        "seconds": {phase: round(seconds, 4) for phase, seconds in cycle.seconds.items()},
+        "asked": {source: dataclasses.asdict(asked) for source, asked in cycle.asked.items()},
+        "changes": changed_rows(cycle),
+        "changed": {
+            view: {"inserted": tally.inserted, "deleted": tally.deleted}
+            for view, tally in cycle.entry.shown_statistics.items()
+        },
+    }
