@@ -169,7 +169,7 @@ def test_what_a_change_does_not_say_the_ledger_does(project, server):
     """A keeper tells what a view becomes; what it was stands in the ledger."""
     effect = {
         "view": "people",
-        "effect": "renamed silently",
+        "effect": "renamed",
         "sql": "SELECT p.id, p.full_name AS name",
     }
     project.write("evolution.json", {"changes": [RENAME | {"effects": [effect]}]})

@@ -44,7 +44,7 @@ Views = Mapping[str, EvolvingView]
 
 class Kind(enum.Enum):
     UNTOUCHED = "untouched"
-    RENAMED = "renamed silently"
+    RENAMED = "renamed"
     OFFERED = "column offered"
     REREAD = "read anew"
     SYNCHRONIZED = "synchronized"
@@ -78,8 +78,9 @@ class Effect:
     method_reason: str = ""
 
     @property
-    def changes_what_is_read(self) -> bool:
-        return self.kind in (Kind.SYNCHRONIZED, Kind.RETIRED)
+    def changes_the_view(self) -> bool:
+        """Whether it gets another definition, if only other names in it, or comes to its end."""
+        return self.kind in (Kind.RENAMED, Kind.SYNCHRONIZED, Kind.RETIRED)
 
     def as_dict(self) -> dict[str, Any]:
         """For `evolve --json`."""
@@ -182,6 +183,6 @@ def _adaptation(
 
 
 def _decision(effect: Effect, policy: Policy) -> Decision:
-    if not effect.changes_what_is_read or policy is Policy.AUTO:
+    if not effect.changes_the_view or policy is Policy.AUTO:
         return Decision.PROCEED
     return Decision.ASK if policy is Policy.APPROVE else Decision.FREEZE

@@ -37,8 +37,8 @@ class EvolutionLog:
 
     def told(self, plan: Foreseen, status: str, **more: Any) -> dict[str, Any]:
         """Note how far a change is; gives the note."""
-        key = change_key(plan)
         with self._lock:
+            key = self._key(plan)
             known = self._changes.get(key, {"id": key, "at": _now()})
             known |= {
                 "source": plan.reported.source,
@@ -55,8 +55,22 @@ class EvolutionLog:
 
     def decision(self, plan: Foreseen) -> str | None:
         """``approve`` or ``reject``, once somebody has decided."""
-        made = self._read(DECISIONS_FILE).get(change_key(plan))
+        made = self._read(DECISIONS_FILE).get(self._key(plan))
         return None if made is None else str(made["decision"])
+
+    def _key(self, plan: Foreseen) -> str:
+        """SQLite tells a change behind the last row that was read: after a restart that is another
+        place. What still waits for a word is the same change then."""
+        key = change_key(plan)
+        if key in self._changes:
+            return key
+        told = {
+            "source": plan.reported.source,
+            "relation": plan.reported.relation,
+            "changes": [str(step) for step in plan.steps],
+        }
+        waiting = (c for c in tuple(self._changes.values()) if c["status"] != APPLIED)
+        return next((c["id"] for c in waiting if told.items() <= c.items()), key)
 
     def changes(self) -> list[dict[str, Any]]:
         """All that are known, oldest first, each with its decision where there is one."""

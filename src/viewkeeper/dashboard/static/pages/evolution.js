@@ -85,7 +85,7 @@ function statusOf(change) {
 }
 
 const EFFECTS = {
-  "renamed silently": "goes on under other names",
+  renamed: "goes on under other names",
   "column offered": "could have a new column",
   "read anew": "is read anew",
   synchronized: "gets another definition",
