@@ -39,7 +39,9 @@ def build(root: Path, target: Path) -> list[str]:
     order = [page for part in parts for page in part.pages]
     there = sorted(str(file.relative_to(docs)) for file in docs.rglob("*.md"))
     problems = [f"docs/site.toml does not name {page}" for page in there if page not in order]
-    problems += [f"docs/site.toml names {page}: no such page" for page in order if page not in there]
+    problems += [
+        f"docs/site.toml names {page}: no such page" for page in order if page not in there
+    ]
     if problems:
         return problems
     for page in there:
@@ -81,7 +83,9 @@ def _read(docs: Path, name: str) -> Page:
         if not leads_to.is_relative_to(docs.resolve()):
             # Code and tests are not part of the site; their path is in the text already.
             return "#"
-        return (path.removesuffix(".md") + ".html" if path.endswith(".md") else path) + mark + anchor
+        return (
+            (path.removesuffix(".md") + ".html" if path.endswith(".md") else path) + mark + anchor
+        )
 
     return rendered((docs / name).read_text(encoding="utf-8"), target_of)
 

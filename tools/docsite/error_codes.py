@@ -90,7 +90,9 @@ class _Module:
             if call.args and isinstance(call.args[0], ast.Constant):
                 code = str(call.args[0].value)
                 if _CODE.fullmatch(code):
-                    yield Saying(code, "other", _pattern(call.args[1]), _keyword(call, "hint"), self.name)
+                    yield Saying(
+                        code, "other", _pattern(call.args[1]), _keyword(call, "hint"), self.name
+                    )
 
     def _helpers(self) -> Iterator[tuple[str, str]]:
         if self.name.startswith("views/"):
@@ -208,7 +210,9 @@ def page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _table(found: list[Saying], head: str = "| code | family | what it says | what helps |") -> list[str]:
+def _table(
+    found: list[Saying], head: str = "| code | family | what it says | what helps |"
+) -> list[str]:
     lines = [head, "|---|---|---|---|"]
     for code in dict.fromkeys(saying.code for saying in found):
         same = [saying for saying in found if saying.code == code]
@@ -225,4 +229,6 @@ def _distinct(texts: Iterator[str]) -> list[str]:
 
 def _joined(texts: list[str], most: int = 4) -> str:
     shown = texts[:most] + (["…"] if len(texts) > most else [])
-    return "<br>".join(text.replace("|", "\\|").replace("\n", " ").replace("<", "&lt;") for text in shown)
+    return "<br>".join(
+        text.replace("|", "\\|").replace("\n", " ").replace("<", "&lt;") for text in shown
+    )

@@ -27,13 +27,18 @@ def page() -> str:
         "dashboard's page describes.\n",
     ]
     for endpoint in endpoints():
-        lines += [f"## {endpoint.method} {endpoint.path}\n", f"{inspect.cleandoc(endpoint.summary)}."]
+        lines += [
+            f"## {endpoint.method} {endpoint.path}\n",
+            f"{inspect.cleandoc(endpoint.summary)}.",
+        ]
         if endpoint.gives:
             lines.append(f"Gives {endpoint.gives}.")
         if endpoint.parameters:
             lines.append("\n| parameter | in | |\n|---|---|---|")
             for parameter in endpoint.parameters:
                 required = " Required." if parameter.required else ""
-                lines.append(f"| `{parameter.name}` | {parameter.where} | {parameter.meaning}.{required} |")
+                lines.append(
+                    f"| `{parameter.name}` | {parameter.where} | {parameter.meaning}.{required} |"
+                )
         lines.append("")
     return "\n".join(lines) + "\n"

@@ -104,7 +104,9 @@ def _coloured(code: str, language: str, _: str) -> str:
         lexer = get_lexer_by_name(_LEXERS.get(language, language or "text"))
     except ClassNotFound:
         lexer = get_lexer_by_name("text")
-    return f'<pre class="code"><code>{highlight(code, lexer, HtmlFormatter(nowrap=True))}</code></pre>'
+    return (
+        f'<pre class="code"><code>{highlight(code, lexer, HtmlFormatter(nowrap=True))}</code></pre>'
+    )
 
 
 def _words(tokens: list[Token]) -> Iterator[str]:

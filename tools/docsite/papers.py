@@ -59,4 +59,6 @@ def _row(item: dict[str, Any]) -> str:
 
 def _test(test: str) -> str:
     file, _, name = test.partition("::")
-    return f"[`{Path(file).stem}`](../../tests/{file}): {name.removeprefix('test_').replace('_', ' ')}"
+    return (
+        f"[`{Path(file).stem}`](../../tests/{file}): {name.removeprefix('test_').replace('_', ' ')}"
+    )

@@ -41,7 +41,14 @@ HEADERS = {
     "irreplaceable": "what must not come from elsewhere",
     "extent": "how the rows may differ after a replacement: `equal`, `superset`, `subset`, `any`",
 }
-_WORDS = {str: "text", dict: "table", (int, float): "number", int: "number", bool: "true or false", list: "list"}
+_WORDS = {
+    str: "text",
+    dict: "table",
+    (int, float): "number",
+    int: "number",
+    bool: "true or false",
+    list: "list",
+}
 
 
 def keys() -> list[str]:
@@ -69,7 +76,9 @@ def page() -> str:
     lines += [f"### [knowledge]\n\n{KNOWLEDGE}\n", "## Headers of a view\n"]
     lines += ["`-- word: value` above the query. See [writing views](../views.md#headers).\n"]
     lines += ["| header | |\n|---|---|"]
-    lines += [f"| `{word}` | {HEADERS.get(word, '**not described yet**')} |" for word in header_words()]
+    lines += [
+        f"| `{word}` | {HEADERS.get(word, '**not described yet**')} |" for word in header_words()
+    ]
     lines += [
         "\n## Environment\n",
         "| variable | |\n|---|---|",

@@ -39,7 +39,7 @@ def page() -> str:
     lines = [
         "# JSON\n",
         "Made by `make reference`, which runs the commands on the example project. One document on stdout; `run` and "
-        "`demo` write one per line. Errors are `{\"error\": {…}}` with the [fields of every error](errors.md), and the "
+        '`demo` write one per line. Errors are `{"error": {…}}` with the [fields of every error](errors.md), and the '
         "exit code is the same as with text. The [events of a run](../running.md#events) have a table of their own.\n",
         "Below, a value's type stands for it; of a list the first element is shown.",
     ]
@@ -60,7 +60,11 @@ def shape(value: Any) -> Any:
         case dict():
             shapes = {key: shape(inner) for key, inner in value.items()}
             texts = {json.dumps(inner, sort_keys=True) for inner in shapes.values()}
-            if len(shapes) > 1 and len(texts) == 1 and isinstance(next(iter(shapes.values())), dict):
+            if (
+                len(shapes) > 1
+                and len(texts) == 1
+                and isinstance(next(iter(shapes.values())), dict)
+            ):
                 return {"NAME": next(iter(shapes.values()))}
             return shapes
         case list():
