@@ -14,6 +14,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from viewkeeper.declaring import view as view
+
 if TYPE_CHECKING:
     from viewkeeper.runtime.keeper import Keeper
 

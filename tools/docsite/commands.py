@@ -26,9 +26,11 @@ def _below(words: str, group: Any) -> Iterator[tuple[str, Any]]:
 def page() -> str:
     lines = [
         "# Commands\n",
-        "Made from the program by `make reference`. Every command has `--help` and `--json`. Exit codes: 0 good, "
-        "1 a check failed, 2 usage, 3 undecided, 130 interrupted. `--verbose` may stand anywhere and shows "
-        "tracebacks.\n",
+        (
+            "Made from the program by `make reference`. Every command has `--help` and `--json`. Exit codes: 0 good, "
+            "1 a check failed, 2 usage, 3 undecided, 130 interrupted. `--verbose` may stand anywhere and shows "
+            "tracebacks.\n"
+        ),
         "| command | |\n|---|---|",
     ]
     found = list(commands())

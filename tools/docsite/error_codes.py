@@ -189,9 +189,11 @@ def page() -> str:
     """The page of errors."""
     lines = [
         "# Errors\n",
-        "Read from the source by `make reference`. Every error has the same five fields, in text, in `--json`, in the "
-        "log and in the dashboard: family (who must act), code, message, detail, hint. A code is stable: grep for it. "
-        "… stands for names and values.\n",
+        (
+            "Read from the source by `make reference`. Every error has the same five fields, in text, in `--json`, in the "
+            "log and in the dashboard: family (who must act), code, message, detail, hint. A code is stable: grep for it. "
+            "… stands for names and values.\n"
+        ),
         "| family | who must act | exit code |\n|---|---|---|",
         "| usage | you: configuration, SQL, the command line | 2 |",
         "| source | the source, or its owner; some pass by themselves and are waited for | 1 |",
@@ -200,11 +202,15 @@ def page() -> str:
         "| other | undecided (`too-many-cuts`), and what a running keeper answered | 3, 1 |",
         "\n## All codes\n",
         *_table(sayings()),
-        "| `invariant-violated` | internal | Viewkeeper contradicted itself | "
-        "this is a defect of Viewkeeper: please report it with the output of --verbose |",
+        (
+            "| `invariant-violated` | internal | Viewkeeper contradicted itself | "
+            "this is a defect of Viewkeeper: please report it with the output of --verbose |"
+        ),
         "\n## What check finds\n",
-        "`viewkeeper check` tells these of a source: *refused* means it can't be read exactly as it is, *warning* that "
-        "it could be harmed or slow.\n",
+        (
+            "`viewkeeper check` tells these of a source: *refused* means it can't be read exactly as it is, *warning* that "
+            "it could be harmed or slow.\n"
+        ),
         *_table(findings(), head="| finding | severity | what it says | what helps |"),
     ]
     return "\n".join(lines) + "\n"

@@ -22,9 +22,11 @@ def endpoints() -> list[Endpoint]:
 def page() -> str:
     lines = [
         "# API of the dashboard\n",
-        "Made from the program by `make reference`. [`viewkeeper ui`](../dashboard.md) serves it; the same in OpenAPI's "
-        "words is at `/api/openapi.json`. What changes something is a POST and needs the token or the header that the "
-        "dashboard's page describes.\n",
+        (
+            "Made from the program by `make reference`. [`viewkeeper ui`](../dashboard.md) serves it; the same in OpenAPI's "
+            "words is at `/api/openapi.json`. What changes something is a POST and needs the token or the header that the "
+            "dashboard's page describes.\n"
+        ),
     ]
     for endpoint in endpoints():
         lines += [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 from docsite.markdown import headings, links, tokens_of
@@ -34,7 +34,7 @@ def _problem(page: Path, link: str, root: Path) -> str | None:
     return None
 
 
-@lru_cache(maxsize=None)
+@cache
 def anchors_of(page: Path) -> frozenset[str]:
     found = headings(tokens_of(page.read_text(encoding="utf-8")))
     return frozenset(heading.anchor for heading in found)

@@ -5,6 +5,7 @@ Anchors are made as GitHub makes them, so that a link works in both places.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -68,7 +69,7 @@ def rendered(text: str, target_of: Callable[[str], str]) -> Page:
 def headings(tokens: list[Token]) -> Iterator[Heading]:
     """All headings in order; one that comes again gets a number behind its anchor."""
     seen: dict[str, int] = {}
-    for opening, inline in zip(tokens, tokens[1:], strict=False):
+    for opening, inline in itertools.pairwise(tokens):
         if opening.type != "heading_open":
             continue
         title = "".join(child.content for child in inline.children or ())

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from viewkeeper.runtime.metrics import METRICS
-
 from docsite import commands, error_codes, settings, shapes
 from docsite.interface import page as interface_page
+from viewkeeper.runtime.metrics import METRICS
 
 
 def pages() -> dict[str, str]:
@@ -27,9 +26,11 @@ def quick_pages() -> dict[str, str]:
 def metrics_page() -> str:
     lines = [
         "# Metrics\n",
-        "Made from the program by `make reference`. `viewkeeper run --metrics-port PORT` serves them at `/metrics` on "
-        "loopback, in Prometheus' text form. How to scrape and draw them: [Prometheus and Grafana]"
-        "(../howto/prometheus.md).\n",
+        (
+            "Made from the program by `make reference`. `viewkeeper run --metrics-port PORT` serves them at `/metrics` on "
+            "loopback, in Prometheus' text form. How to scrape and draw them: [Prometheus and Grafana]"
+            "(../howto/prometheus.md).\n"
+        ),
         "| name | kind | what it is |\n|---|---|---|",
         *(f"| `{name}` | {kind} | {meaning} |" for name, kind, meaning in METRICS),
     ]

@@ -63,8 +63,10 @@ def header_words() -> list[str]:
 def page() -> str:
     lines = [
         "# Settings\n",
-        "Made from the program by `make reference`. A project is a folder with `viewkeeper.toml` and a folder `views`. "
-        "An entry that is not known is refused, with the nearest one that is.\n",
+        (
+            "Made from the program by `make reference`. A project is a folder with `viewkeeper.toml` and a folder `views`. "
+            "An entry that is not known is refused, with the nearest one that is.\n"
+        ),
         "## viewkeeper.toml\n",
     ]
     for table, known in project._KEYS.items():

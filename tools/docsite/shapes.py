@@ -38,9 +38,11 @@ def page() -> str:
     """The page; starts Spark, and takes half a minute."""
     lines = [
         "# JSON\n",
-        "Made by `make reference`, which runs the commands on the example project. One document on stdout; `run` and "
-        '`demo` write one per line. Errors are `{"error": {…}}` with the [fields of every error](errors.md), and the '
-        "exit code is the same as with text. The [events of a run](../running.md#events) have a table of their own.\n",
+        (
+            "Made by `make reference`, which runs the commands on the example project. One document on stdout; `run` and "
+            '`demo` write one per line. Errors are `{"error": {…}}` with the [fields of every error](errors.md), and the '
+            "exit code is the same as with text. The [events of a run](../running.md#events) have a table of their own.\n"
+        ),
         "Below, a value's type stands for it; of a list the first element is shown.",
     ]
     with tempfile.TemporaryDirectory() as folder, _inside(Path(folder)):

@@ -19,9 +19,11 @@ from viewkeeper import __version__
 from viewkeeper.cli import (
     advise,
     check,
+    completion,
     demo,
     evolve,
     explain,
+    import_dbt,
     init,
     lab,
     rebuild,
@@ -73,7 +75,10 @@ def root(
     help_if_alone(context)
 
 
-for part in (demo, init, check, explain, advise, run, status, rebuild, evolve, warehouse, lab, ui):
+for part in (
+    demo, init, check, explain, advise, run, status, rebuild, evolve, warehouse, lab, ui, import_dbt,
+    completion,
+):  # fmt: skip
     part.register(app)
 
 
@@ -111,6 +116,7 @@ def execute(arguments: Sequence[str]) -> int:
 
 def _invoked(arguments: Sequence[str]) -> int:
     words = [word for word in arguments if word != "--verbose"]
+    completion.prepare()
     try:
         # Not standalone: exit codes come back as values, and Ctrl-C as 130.
         code: Any = app(args=words, prog_name="viewkeeper", standalone_mode=False)

@@ -65,8 +65,9 @@ def check(
 def _views(config: ProjectConfig) -> list[dict[str, Any]]:
     """Who keeps each view, or why nobody can; the sources can be read, so names can be resolved."""
     from viewkeeper.runtime.keeper import Keeper
+    from viewkeeper.runtime.view_files import has_views
 
-    if not any(config.views_folder.glob("*.sql")):
+    if not has_views(config.views_folder):
         return []
     found: list[dict[str, Any]] = []
     with Keeper(config) as keeper:
@@ -150,14 +151,16 @@ def relations_of_views(folder: Path) -> dict[str, set[str]]:
     import sqlglot
     from sqlglot import exp
 
+    from viewkeeper.runtime.view_files import written_views
+
     used: dict[str, set[str]] = {}
-    for file in sorted(folder.glob("*.sql")):
+    for name, text in written_views(folder).items():
         try:
-            statements = sqlglot.parse(file.read_text(encoding="utf-8"), read="spark")
-        except (sqlglot.errors.SqlglotError, UnicodeDecodeError) as error:
+            statements = sqlglot.parse(text, read="spark")
+        except sqlglot.errors.SqlglotError as error:
             raise UsageError(
                 "bad-view",
-                f"{file} can't be read as SQL",
+                f"the view {name} can't be read as SQL",
                 detail=str(error).splitlines()[0],
             ) from None
         for statement in filter(None, statements):

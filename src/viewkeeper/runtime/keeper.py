@@ -33,6 +33,7 @@ from viewkeeper.runtime.settings import limits_of, retention_of, spark_settings_
 from viewkeeper.runtime.surroundings import Limits
 from viewkeeper.runtime.units import Outbox, Units
 from viewkeeper.runtime.view import View
+from viewkeeper.runtime.view_files import written_views
 from viewkeeper.runtime.views_folder import (
     catalog_of,
     parsed_or_stored,
@@ -186,8 +187,7 @@ class Keeper:
     @property
     def virtual_views(self) -> tuple[str, ...]:
         """The views that are not kept, as their texts say."""
-        files = sorted(self.config.views_folder.glob("*.sql"))
-        texts = {file.stem: file.read_text(encoding="utf-8") for file in files}
+        texts = written_views(self.config.views_folder)
         return tuple(name for name, text in texts.items() if is_virtual(name, text))
 
     # -- work -------------------------------------------------------------------------------------

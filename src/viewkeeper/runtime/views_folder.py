@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from textwrap import indent
 
 from viewkeeper.errors import UsageError
 from viewkeeper.runtime.view import View
+from viewkeeper.runtime.view_files import written_views
 from viewkeeper.sources.interface import Source
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
@@ -32,22 +32,13 @@ def catalog_of(sources: Mapping[str, Source]) -> Catalog:
 
 def view_texts(folder: Path) -> dict[str, str]:
     """The texts in a project's folder of views, by view; raises UsageError."""
-    files = sorted(folder.glob("*.sql"))
-    if not files:
+    texts = written_views(folder)
+    if not texts:
         raise UsageError(
             "no-views",
             f"there are no views in {folder}",
             hint="write a SELECT into a file NAME.sql there",
         )
-    texts = {}
-    for file in files:
-        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", file.stem):
-            raise UsageError(
-                "bad-view-name",
-                f"a view can't be named {file.stem}",
-                hint="letters, digits and underscores: the name stands in SQL",
-            )
-        texts[file.stem] = file.read_text(encoding="utf-8")
     return texts
 
 
