@@ -57,7 +57,7 @@ def test_all_laws_hold_on_bags(case):
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize("number", [0, 1])  # together they have every type
-@pytest.mark.parametrize("body", ["spark", "staged", "staged, small"])
+@pytest.mark.parametrize("body", ["spark", "staged", "staged, in Arrow", "staged, small"])
 def test_all_laws_hold_on_spark_and_both_sides_are_what_bags_give(spark, tmp_path, body, number):
     from viewkeeper.spark.arrow import table_of
     from viewkeeper.spark.relation import SparkRelation
@@ -69,7 +69,8 @@ def test_all_laws_hold_on_spark_and_both_sides_are_what_bags_give(spark, tmp_pat
             return SparkRelation.from_arrow(spark, table, schema)
         # Small ones never reach Spark; as "staged" everything that Spark can do is left to it.
         rows_max = 10**9 if body == "staged, small" else 0
-        return Staging(spark, tmp_path, rows_max).relation(table, schema)
+        in_arrow_max = 10**9 if body == "staged, in Arrow" else 0
+        return Staging(spark, tmp_path, rows_max, in_arrow_max).relation(table, schema)
 
     setting = SETTINGS[number]
     apart, together = batched(setting, drawn(contents_for(setting), CASES_PER_JOB))

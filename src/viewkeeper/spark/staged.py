@@ -2,9 +2,9 @@
 
 Changes and answers arrive in this process, and a Spark job costs a tenth of a second even if it has
 nothing to do. So a small staged relation is a `Bag`, and stays one through every operation: a batch of
-a few hundred rows is maintained without Spark. A larger one renames, filters, projects, adds and removes
-duplicates in Arrow, which is enough to know what to ask for next, and becomes a DataFrame at the first
-operation that is Spark's business: a join, an expression, a group.
+a few hundred rows is maintained without Spark. A larger one renames, filters, projects, adds, removes
+duplicates and joins by equal keys in Arrow, and becomes a DataFrame at the first operation that is
+Spark's business: an expression, a group, or a join that is large or of another kind.
 
 Tables of middle size travel to Spark inside the plan; large ones through an uncompressed Parquet file,
 which Spark reads three times faster.
@@ -15,7 +15,7 @@ which Spark reads three times faster.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,9 +32,7 @@ from viewkeeper.algebra.expressions import (
     Arithmetic,
     Column,
     Expression,
-    IsNull,
     Literal,
-    Not,
     Output,
     conjuncts,
 )
@@ -52,11 +50,15 @@ from viewkeeper.spark.arrow import (
     table_of,
 )
 from viewkeeper.spark.failures import translated
+from viewkeeper.spark.matching import can_match, is_simple, mask, matches
 from viewkeeper.spark.relation import SparkRelation
 
 # Up to so many rows, and pairs of rows in a join, plain Python is done before Spark has begun.
 IN_PROCESS_ROWS_MAX = 5_000
 IN_PROCESS_PAIRS_MAX = 50_000
+# Up to so many lines on a side, and so many bytes of pairs, Arrow joins tables before Spark has read them.
+IN_ARROW_ROWS_MAX = 1_000_000
+IN_ARROW_BYTES_MAX = 512 * 2**20
 IN_PLAN_ROWS_MAX = 2_000
 
 
@@ -65,12 +67,13 @@ class Staging:
     """Where staged tables go: the session that will read them, and a folder for large ones.
 
     On a cluster the folder must be one that executors see. Its files may be deleted when the batch
-    that staged them is over. With ``in_process_rows_max`` of 0 whatever Spark can do is left to it.
+    that staged them is over. With both limits 0 whatever Spark can do is left to it.
     """
 
     session: SparkSession
     folder: Path
     in_process_rows_max: int = IN_PROCESS_ROWS_MAX
+    in_arrow_rows_max: int = IN_ARROW_ROWS_MAX
 
     def relation(self, table: pa.Table, schema: Schema) -> StagedRelation:
         """The lines of a table with the columns of ``schema``, then the count."""
@@ -213,7 +216,46 @@ class StagedRelation(SparkRelation):
             left, right = self.to_bag(), other.to_bag()
             if left.pairs_with(right, on) <= IN_PROCESS_PAIRS_MAX:
                 return self.like(left.join(right, on, where))
+        if isinstance(other, StagedRelation):
+            joined = self._joined_here(other, on, where)
+            if joined is not None:
+                return joined
         return super().join(other, on, where)
+
+    def _joined_here(
+        self, other: StagedRelation, on: JoinKeys, where: Expression
+    ) -> StagedRelation | None:
+        """The join in Arrow; None where it would be too large or is not of that kind."""
+        schema = self.schema.joined(other.schema)
+        limit = self._staging.in_arrow_rows_max
+        if max(self.lines, other.lines) > limit or not can_match(self.schema, other.schema, on):
+            return None
+        if where != TRUE and not is_simple(where, schema):
+            return None
+        left, right = self.table, other.table
+        found = matches(
+            [left.column(self.schema.position(name)) for name, _ in on],
+            [right.column(other.schema.position(name)) for _, name in on],
+        )
+        line_bytes = sum(t.nbytes / max(t.num_rows, 1) for t in (left, right))
+        if found.pairs * line_bytes > IN_ARROW_BYTES_MAX:
+            return None
+        mine, theirs = found.lines()
+        if where != TRUE:
+            width = len(self.schema)
+
+            def column(name: str) -> pa.ChunkedArray:
+                position = schema.position(name)
+                if position < width:
+                    return left.column(position).take(pa.array(mine))
+                return right.column(position - width).take(pa.array(theirs))
+
+            keep = pc.fill_null(mask(where, column), False).to_numpy(zero_copy_only=False)
+            mine, theirs = mine[keep], theirs[keep]
+        left, right = left.take(pa.array(mine)), right.take(pa.array(theirs))
+        counts = pc.multiply_checked(left.column(COUNT), right.column(COUNT))
+        columns = [*left.columns[:-1], *right.columns[:-1], counts]
+        return self._like(pa.Table.from_arrays(columns, schema=arrow_schema(schema)), schema)
 
     def renamed(self, names: Iterable[str]) -> SparkRelation:
         if self._is_small:
@@ -249,14 +291,16 @@ class StagedRelation(SparkRelation):
         table = self.table
         rest = []
         for part in conjuncts(predicate):
-            match part:
-                case Not(IsNull(Column(name))):
-                    table = table.filter(pc.is_valid(table.column(self.schema.position(name))))
-                case _:
-                    rest.append(part)
+            if is_simple(part, self.schema):
+                table = table.filter(mask(part, self._columns_of(table)))
+            else:
+                rest.append(part)
         for part in rest:
             table = self._filtered(table, part)
         return self._like(table, self.schema)
+
+    def _columns_of(self, table: pa.Table) -> Callable[[str], pa.ChunkedArray]:
+        return lambda name: table.column(self.schema.position(name))
 
     def _filtered(self, table: pa.Table, predicate: Expression) -> pa.Table:
         """By the reference's own evaluator: exact, and quick enough for the rows of a batch."""

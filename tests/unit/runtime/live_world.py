@@ -186,7 +186,7 @@ class LiveWorld:
     def _staging(self, folder: Path) -> Staging:
         if self.session is None:
             return Staging(None, folder)  # type: ignore[arg-type]
-        return Staging(self.session, folder, in_process_rows_max=0)
+        return Staging(self.session, folder, in_process_rows_max=0, in_arrow_rows_max=0)
 
     def _job(self, batch: tuple[Arrival, ...], told: int, staging: Staging) -> SimpleNamespace:
         """Its cuts have the batch, and of what else has arrived whatever chance makes visible."""

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 def test_spark_joins_and_every_transaction_is_right(spark, tmp_path, kind):
     from viewkeeper.spark.staged import Staging
 
-    staging = Staging(spark, tmp_path, in_process_rows_max=0)
+    staging = Staging(spark, tmp_path, in_process_rows_max=0, in_arrow_rows_max=0)
     seed = CLASSES.index(kind)
     scenario = random_rich_scenario(seed, 4)
     check(scenario, run(scenario, seed, NETWORKS[seed % 3], embody=staging.of_bag))

@@ -1,9 +1,13 @@
 """Staged relations: what stays in Arrow, and how large tables reach Spark."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from viewkeeper.algebra import Bag, Schema
 from viewkeeper.algebra.expressions import (
+    TRUE,
+    And,
     Arithmetic,
     Column,
     Comparison,
@@ -23,6 +27,15 @@ from viewkeeper.simulator.world import World
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 ROWS = Schema.of(k=INTEGER, name=STRING)
+NAMES = st.sampled_from(["a", "b", "", "ä"])
+COUNTS = st.integers(-2, 2).filter(bool)
+
+
+def rows_of(*columns):
+    """Rows with some NULLs."""
+    return st.tuples(*(st.none() | column for column in columns))
+
+
 BAG = Bag.signed(ROWS, [((1, "a"), 2), ((2, None), -1), ((None, "c"), 1)])
 
 
@@ -66,6 +79,49 @@ def test_large_tables_and_doubles_take_the_long_way_and_arrive(staging, monkeypa
     other = Bag.of(Schema.of(j=INTEGER), [(1,), (2,)])
     joined = staging.of_bag(bag).join(staging.of_bag(other), (("k", "j"),))
     assert joined.to_bag() == bag.join(other, (("k", "j"),))
+
+
+LEFT = Schema.of(k=INTEGER, name=STRING, at=INTEGER)
+RIGHT = Schema.of(j=INTEGER, label=STRING, lo=INTEGER, hi=INTEGER)
+INTERVAL = And(
+    (Comparison("<=", Column("lo"), Column("at")), Comparison("<=", Column("at"), Column("hi")))
+)
+
+
+@given(
+    st.lists(st.tuples(rows_of(st.integers(0, 3), NAMES, st.integers(0, 5)), COUNTS), max_size=12),
+    st.lists(
+        st.tuples(rows_of(st.integers(0, 3), NAMES, st.integers(0, 5), st.integers(0, 5)), COUNTS),
+        max_size=12,
+    ),
+    st.sampled_from([(("k", "j"),), (("name", "label"),), (("k", "j"), ("name", "label"))]),
+    st.sampled_from([TRUE, INTERVAL]),
+)
+def test_joins_in_arrow_give_what_bags_give_and_need_no_spark(left, right, on, where):
+    from viewkeeper.spark.arrow import table_of
+    from viewkeeper.spark.staged import StagedRelation, Staging
+
+    here = Staging(None, None, in_process_rows_max=0)  # type: ignore[arg-type]
+    one, other = Bag.signed(LEFT, left), Bag.signed(RIGHT, right)
+    staged = [
+        here.relation(table_of(schema, lines), schema)
+        for schema, lines in ((LEFT, left), (RIGHT, right))
+    ]
+    joined = staged[0].join(staged[1], on, where)
+    assert isinstance(joined, StagedRelation)
+    assert joined.to_bag() == one.join(other, on, where)
+
+
+@pytest.mark.parametrize("limit", ["IN_ARROW_BYTES_MAX", "IN_ARROW_ROWS_MAX"])
+def test_a_join_that_grows_too_large_is_left_to_spark(spark, tmp_path, monkeypatch, limit):
+    from viewkeeper.spark import staged as module
+
+    monkeypatch.setattr(module, limit, 2)
+    here = module.Staging(spark, tmp_path, 0, module.IN_ARROW_ROWS_MAX)
+    other = Bag.of(Schema.of(j=INTEGER), [(1,), (2,), (2,)])
+    joined = here.of_bag(BAG).join(here.of_bag(other), (("k", "j"),))
+    assert not isinstance(joined, module.StagedRelation)
+    assert joined.to_bag() == BAG.join(other, (("k", "j"),))
 
 
 @pytest.mark.parametrize("seed", range(3))
