@@ -290,6 +290,8 @@ def test_a_table_made_from_a_query_comes_with_its_rows(source, writer):
         ("ALTER TABLE things ADD INDEX (name), COMMENT = 'x'", False),
         ("CREATE INDEX by_name ON things (name)", False),
         ("ALTER TABLE things MODIFY name VARCHAR(10)", True),
+        ("ALTER TABLE things MODIFY name VARCHAR(900)", False),
+        ("ALTER TABLE things CHANGE name title VARCHAR(900)", False),
         ("ALTER TABLE things CONVERT TO CHARACTER SET latin1", True),
         ("SET STATEMENT lock_wait_timeout = 5 FOR ALTER TABLE things DROP COLUMN name", False),
     ],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from viewkeeper.algebra.types import (
@@ -100,6 +100,30 @@ def _type_of(column: Column) -> Type | None:
         case "char" | "varchar" | "text" | "enum" | "set" | "time" | "uuid" | "inet4" | "inet6":
             return STRING
     return None
+
+
+_INTEGER_DIGITS = {1: 3, 2: 5, 3: 8, 4: 10, 8: 20}
+
+
+def holds(after: Column, before: Column) -> bool:
+    """Whether every value of a column is the same one in the type that it got."""
+    if replace(before, name=after.name) == after:
+        return True
+    signs = before.unsigned == after.unsigned
+    match before.kind, after.kind:
+        case "integer", "integer":
+            return (signs and after.size >= before.size) or (
+                before.unsigned and after.size > before.size
+            )
+        case "integer", "decimal":
+            digits = after.precision - after.scale
+            return (signs or before.unsigned) and digits >= _INTEGER_DIGITS.get(before.size, 99)
+        case "decimal", "decimal":
+            digits = (after.precision - after.scale) - (before.precision - before.scale)
+            return (signs or before.unsigned) and digits >= 0 and after.scale >= before.scale
+        case "varchar", "varchar":
+            return before.charset == after.charset and after.size >= before.size
+    return False
 
 
 def from_catalogue(row: Mapping[str, Any]) -> Column:

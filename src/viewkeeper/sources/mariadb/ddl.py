@@ -43,6 +43,8 @@ class ChangesTables:
 
     tables: tuple[tuple[str, str | None], ...]
     rewrites: bool
+    # Whether they may differ only in columns that got another type: then the types tell.
+    only_retypes: bool = False
     # Old to new names of columns that were renamed.
     renamed_columns: tuple[tuple[str, str], ...] = ()
     # Old to new (database, table).
@@ -215,10 +217,11 @@ def _alter(tokens: list[_Token], ignore: bool, database: str) -> Verdict:
             case ["change", *_]:
                 old, new = [t.text for t in clause[1:] if t.word not in _CHANGE_NOISE][:2]
                 columns += [(old, new)] if old != new else []
-    rewrites = ignore or not all(_keeps_rows([token.word for token in c]) for c in clauses)
+    doubtful = [c for words in clauses if not _keeps_rows(c := [t.word for t in words])]
     return ChangesTables(
         (*name, *moved),
-        rewrites=rewrites,
+        rewrites=ignore or bool(doubtful),
+        only_retypes=not ignore and bool(doubtful) and all(map(_retypes, doubtful)),
         renamed_columns=tuple(columns),
         renamed_tables=tuple((name[0], new) for new in moved),
     )
@@ -263,6 +266,15 @@ _OPTIONS = frozenset(
      "page_compressed", "page_compression_level", "encrypted", "encryption_key_id", "default",
      "character", "charset", "collate", "max_rows", "min_rows", "engine"}
 )  # fmt: skip
+
+
+# What may put other values in a column than its new type's form of the old ones.
+_REPLACING = _FILLING - {"default"} | _KEY_WORDS | {"character", "charset", "collate", "references"}
+
+
+def _retypes(words: list[str]) -> bool:
+    """Whether the clause does nothing to values but to bring them to a type."""
+    return words[0] in ("modify", "change") and not _REPLACING & set(words)
 
 
 def _keeps_rows(words: list[str]) -> bool:

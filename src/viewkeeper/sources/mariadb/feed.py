@@ -29,6 +29,7 @@ from viewkeeper.sources.interface import (
 )
 from viewkeeper.sources.mariadb import binlog, ddl
 from viewkeeper.sources.mariadb.catalogue import Table, refuse_problems
+from viewkeeper.sources.mariadb.columns import holds
 from viewkeeper.sources.mariadb.layout import Layout, layout_of
 from viewkeeper.sources.mariadb.places import Place
 from viewkeeper.sources.mariadb.stream import BinlogStream
@@ -341,7 +342,8 @@ class MariaDBFeed(Feed):
             before=before.schema if before is not None else None,
             after=after.schema if after is not None else None,
             statement=text,
-            rewrites=verdict.rewrites,
+            rewrites=verdict.rewrites
+            and not (verdict.only_retypes and _holds_all(before, after, renamed)),
             renamed_columns=renamed,
             renamed_to=self._surroundings.name_of(*moved) if moved and after is None else None,
         )
@@ -368,10 +370,18 @@ class MariaDBFeed(Feed):
 
 
 def _same_column(before: Table | None, old: str, after: Table | None, new: str) -> bool:
-    """Whether the column under its new name is otherwise what it was."""
+    """Whether the column under its new name has the values that it had."""
     one = before.column(old) if before is not None else None
     other = after.column(new) if after is not None else None
-    return one is not None and other is not None and replace(one, name=new) == other
+    return one is not None and other is not None and holds(other, one)
+
+
+def _holds_all(before: Table | None, after: Table | None, renamed: Mapping[str, str]) -> bool:
+    """Whether no column that remained can have lost anything to its new type."""
+    if before is None or after is None:
+        return False
+    pairs = ((c, after.column(renamed.get(c.name, c.name))) for c in before.columns)
+    return all(other is None or holds(other, one) for one, other in pairs)
 
 
 class _Missing:

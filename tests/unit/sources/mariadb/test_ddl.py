@@ -97,6 +97,23 @@ def test_an_alter_keeps_rows_only_where_every_clause_surely_does(clause, rewrite
     assert judged(f"ALTER TABLE t {clause}", "d").rewrites is rewrites
 
 
+@pytest.mark.parametrize(
+    ("clause", "only_retypes"),
+    [
+        ("MODIFY a DECIMAL(30, 0)", True),
+        ("MODIFY COLUMN a BIGINT DEFAULT 0, CHANGE b c BIGINT, ADD d INT", True),
+        ("ADD a INT", False),
+        ("MODIFY a INT NOT NULL", False),
+        ("MODIFY a INT AS (b + 1) STORED", False),
+        ("MODIFY a VARCHAR(9) CHARACTER SET latin1", False),
+        ("MODIFY a BIGINT, DROP PARTITION p", False),
+    ],
+)
+def test_a_type_alone_may_be_all_that_touches_values(clause, only_retypes):
+    assert judged(f"ALTER TABLE t {clause}", "d").only_retypes is only_retypes
+    assert not judged(f"ALTER IGNORE TABLE t {clause}", "d").only_retypes
+
+
 def test_an_alter_that_ignores_errors_may_drop_rows():
     assert judged("ALTER IGNORE TABLE t ADD UNIQUE (a)", "d").rewrites
 
