@@ -55,8 +55,9 @@ def test_run_killed_at_random_moments_stays_complete_and_exactly_once(shop, runn
         assert all(audit.is_equal for audit in keeper.audit())
         warehouse = keeper.warehouse()
         view = keeper.views["sales"].definition
-        transactions = sum(len(script) for script in writers.scripts.values())
-        assert warehouse.latest().last_txn == transactions > 20
+        committed = {source: len(script) for source, script in writers.scripts.items()}
+        transactions = sum(committed.values())
+        assert warehouse.latest().last_txn == transactions > 20, committed
         states = [(state,) for state in view_states(warehouse, "sales", view.schema, 0)]
         verdict = check([view], writers.histories, states)
         assert verdict.level is Level.COMPLETE, verdict.violation

@@ -39,6 +39,9 @@ class Pruner:
                 return  # a file that we may not write: its owner prunes
             try:
                 connection.execute("PRAGMA busy_timeout = 0")
+                # The WAL has the ends of transactions that are not confirmed: others may let it
+                # start over, not we.
+                connection.execute("PRAGMA wal_autocheckpoint = 0")
                 self._visit(connection, place)
             except sqlite3.OperationalError:
                 self._visited = place.seq - ROWS_PER_VISIT // 2  # a writer was there: later
