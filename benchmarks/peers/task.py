@@ -83,7 +83,8 @@ class Task:
 
     def is_right(self, stream: str, found: tuple[Any, ...]) -> bool:
         """Whether what `CHECKS` gives after a stream is what it must be."""
-        return [int(value) for value in found] == self._expected[stream][self.view]
+        expected: list[int] = self._expected[stream][self.view]
+        return [int(value) for value in found] == expected
 
     @property
     def check(self) -> str:
