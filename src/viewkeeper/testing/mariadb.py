@@ -83,6 +83,11 @@ class PrivateMariaDB:
             **options,
         )  # fmt: skip
 
+    @property
+    def data_folder(self) -> Path:
+        """What a backup copies while the server is stopped."""
+        return self._folder / "data"
+
     def start(self) -> None:
         """Start (again) on the same port and wait until it accepts connections."""
         with (self._folder / "log").open("ab") as log:

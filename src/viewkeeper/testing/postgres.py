@@ -81,6 +81,11 @@ class EmbeddedPostgres:
         secret = f":{password}" if password else ""
         return f"postgresql://{user}{secret}@127.0.0.1:{self.port}/{database}"
 
+    @property
+    def data_folder(self) -> Path:
+        """What a backup copies while the server is stopped."""
+        return self._folder / "data"
+
     def start(self) -> None:
         """Start (again) on the same port and wait until it accepts connections."""
         deadline = time.monotonic() + START_SECONDS_MAX
