@@ -123,6 +123,8 @@ class Pipeline:
         self.feeds = Feeds(self.sources, relations, self._routed, self._deliver)
         self.groups: list[Group] = []
         self._unions: list[_Union] = []
+        # What ended a feed: whoever waits for what it should bring would wait for ever.
+        self._feed_failure: Exception | None = None
         self._standing = standing
 
     def _position(self, view: str, source: str) -> Position:
@@ -288,7 +290,11 @@ class Pipeline:
 
     def _deliver(self, delivery: Message) -> None:
         match delivery:
-            case Failure(_, error) | Away(_, error):
+            case Failure(_, error):
+                self._feed_failure = error
+                self._outcomes.put(error)
+                return
+            case Away(_, error):
                 self._outcomes.put(error)
                 return
             case Back(source):
@@ -346,7 +352,9 @@ class Pipeline:
         return outcome
 
     def _raise_failure(self) -> None:
-        """Raise what ended a group that is still loading; what can be tried again, it does."""
+        """Raise what ended a feed, or a group that is still loading; what can be tried again, it does."""
+        if self._feed_failure is not None:
+            raise self._feed_failure
         for group in self.groups:
             if group.has_failed:
                 while True:
