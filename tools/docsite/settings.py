@@ -51,7 +51,7 @@ _WORDS = {
 }
 
 
-def keys() -> list[str]:
+def setting_names() -> list[str]:
     """Every setting that the file may have."""
     return [f"{table}.{key}" for table, known in project._KEYS.items() for key in known]
 

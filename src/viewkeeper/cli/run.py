@@ -58,7 +58,9 @@ def run(
     from viewkeeper.runtime.metrics import Metrics, MetricsServer
     from viewkeeper.runtime.run_log import RunLog, secrets_of
     from viewkeeper.runtime.run_state import RunState
+    from viewkeeper.spark.java import require_java
 
+    require_java()  # said now, and not after every source has been asked
     stop = threading.Event()
     with Keeper.open(project, allow_setup=allow_setup) as keeper, contextlib.ExitStack() as stack:
         listeners: list[Callable[[dict[str, Any]], None]] = []

@@ -1,6 +1,7 @@
-"""The example project that ``viewkeeper init`` writes: all of it, or nothing.
+"""The example projects that ``viewkeeper init`` writes: all of one, or nothing.
 
-It is made in a folder beside its place and moved there when it is whole; its ``viewkeeper.toml`` comes
+A script ``NAME.sql`` beside an example's ``viewkeeper.toml`` becomes the SQLite file ``NAME.db``, set up as a
+source; all else is copied. It is made in a folder beside its place and moved there when it is whole; its ``viewkeeper.toml`` comes
 last, so that a folder with that file is a whole project.
 """
 
@@ -18,18 +19,26 @@ from viewkeeper.errors import UsageError
 from viewkeeper.project import PROJECT_FILE, VIEWS_FOLDER
 from viewkeeper.sources.opening import open_source
 
-# The sources of the example: SQLite files, each made by the script of its name.
-DATABASES = ("shop", "crm")
+
+def examples() -> tuple[str, ...]:
+    """The names of the numbered examples."""
+    with importlib.resources.as_file(importlib.resources.files("viewkeeper")) as package:
+        return tuple(sorted(path.parent.name for path in package.glob("examples/*/README.md")))
 
 
-def write_example(folder: Path) -> tuple[str, ...]:
-    """Make the project in ``folder``; the names of its files. Raises UsageError, writing nothing."""
+def write_example(folder: Path, example: str | None = None) -> tuple[str, ...]:
+    """Make the project in ``folder``; the names of its files. Raises UsageError, writing nothing.
+
+    Without ``example``, two small databases with three views over them. An example may be called by the
+    beginning of its name.
+    """
+    name = None if example is None else _named(example)
     _require_free(folder)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.absolute().parent))
         try:
-            _fill(draft)
+            _fill(draft, name)
             return _moved(draft, folder)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
@@ -53,19 +62,34 @@ def _require_free(folder: Path) -> None:
         )
 
 
-def _fill(draft: Path) -> None:
-    with importlib.resources.as_file(importlib.resources.files("viewkeeper.demo")) as package:
-        example = package / "example"
-        (draft / VIEWS_FOLDER).mkdir()
-        for view in sorted((example / VIEWS_FOLDER).glob("*.sql")):
-            shutil.copyfile(view, draft / VIEWS_FOLDER / view.name)
-        for name in ("README.md", PROJECT_FILE):
-            shutil.copyfile(example / name, draft / name)
-        for name in DATABASES:
-            script = (example / f"{name}.sql").read_text(encoding="utf-8")
-            with closing(sqlite3.connect(draft / f"{name}.db")) as database:
-                database.executescript(script)
-            _set_up(name, draft / f"{name}.db")
+def _named(example: str) -> str:
+    known = examples()
+    matching = [name for name in known if name.startswith(example)]
+    if len(matching) != 1:
+        raise UsageError(
+            "unknown-example",
+            f"there is no example {example}",
+            detail=f"there are: {', '.join(known)}",
+            hint="name one of them, or the number it begins with",
+        )
+    return matching[0]
+
+
+def _fill(draft: Path, example: str | None) -> None:
+    with importlib.resources.as_file(importlib.resources.files("viewkeeper")) as package:
+        folder = package / "demo" / "example" if example is None else package / "examples" / example
+        scripts = sorted(folder.glob("*.sql"))
+        unwanted = shutil.ignore_patterns("__pycache__", *(script.name for script in scripts))
+
+        def ignored(here: str, names: list[str]) -> set[str]:
+            return unwanted(here, names) if Path(here) == folder else {"__pycache__"} & set(names)
+
+        shutil.copytree(folder, draft, dirs_exist_ok=True, ignore=ignored)
+        for script in scripts:
+            database = draft / f"{script.stem}.db"
+            with closing(sqlite3.connect(database)) as link:
+                link.executescript(script.read_text(encoding="utf-8"))
+            _set_up(script.stem, database)
 
 
 def _set_up(name: str, file: Path) -> None:
@@ -92,6 +116,7 @@ def _moved(draft: Path, folder: Path) -> tuple[str, ...]:
     try:
         (folder / VIEWS_FOLDER).mkdir(parents=True, exist_ok=True)
         for name in names:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (draft / name).rename(folder / name)
             moved.append(folder / name)
     except OSError:

@@ -1,0 +1,2 @@
+-- consistency: complete
+SELECT c.customer_id, c.name, c.region FROM crm.customers c

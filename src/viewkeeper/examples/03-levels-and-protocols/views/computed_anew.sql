@@ -1,0 +1,5 @@
+-- consistency: strong
+-- protocol: recompute
+SELECT o.order_id, o.product_id, c.customer_id, c.name, o.quantity
+FROM shop.orders o
+JOIN crm.customers c ON o.customer_id = c.customer_id
