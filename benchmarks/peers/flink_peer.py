@@ -128,12 +128,13 @@ def _waiting(task: Task, stream: str, relation: str) -> Path:
 
 def _brought_in(task: Task, stream: str, watch: _Watch) -> float:
     """Seconds from the files' appearance to the last record that moved."""
+    before = watch.counts()
     started = time.perf_counter()
     for relation in RELATIONS:
         path = _waiting(task, stream, relation)
         if path.exists():
             os.rename(path, task.scratch / "in" / relation / f"{stream}.json")
-    return watch.settled() - started
+    return watch.settled(before) - started
 
 
 class _Watch:
@@ -149,14 +150,14 @@ class _Watch:
         ):
             time.sleep(POLL_SECONDS)
 
-    def settled(self) -> float:
-        """When the last record moved, by our clock; waits until none has for a while."""
-        first = last = self._moved()
+    def settled(self, first: tuple[int, ...]) -> float:
+        """When the last record moved, by our clock; waits until some have and none has for a while."""
+        last = first
         moment = time.perf_counter()
         deadline = moment + SETTLE_SECONDS_MAX
         while True:
             time.sleep(POLL_SECONDS)
-            found, now = self._moved(), time.perf_counter()
+            found, now = self.counts(), time.perf_counter()
             if found != last:
                 last, moment = found, now
             elif last != first and now - moment > QUIET_SECONDS:
@@ -165,7 +166,8 @@ class _Watch:
             if now > deadline:
                 raise TimeoutError(f"Flink was not done after {SETTLE_SECONDS_MAX} s")
 
-    def _moved(self) -> tuple[int, ...]:
+    def counts(self) -> tuple[int, ...]:
+        """Of every operator the records that it has read and written."""
         counts = []
         for vertex in self._job()["vertices"]:
             metrics = vertex["metrics"]

@@ -31,7 +31,7 @@ _KEYS: dict[str, dict[str, type | tuple[type, ...]]] = {
         "keep_transactions": (int, float),
         "keep_days": (int, float),
     },
-    "spark": {"master": str, "config": dict},
+    "spark": {"master": str, "config": dict, "stage": str},
     "sources.*": {
         "url": str,
         "feed_url": str,
@@ -79,6 +79,8 @@ class ProjectConfig:
     spark_master: str
     warehouse_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     spark_config: Mapping[str, str] = field(default_factory=dict)
+    # A folder that the driver and all executors see, for tables on their way to Spark.
+    spark_stage: str | None = None
     keep_transactions: float | None = None
     keep_days: float | None = None
     # Transactions over several sources: how long their parts are waited for, and what then.
@@ -130,6 +132,7 @@ def read_project(folder: Path) -> ProjectConfig:
         spark_master=spark.get("master", "local[*]"),
         warehouse_options={k: filled(str(v)) for k, v in warehouse.get("options", {}).items()},
         spark_config={k: str(v) for k, v in spark.get("config", {}).items()},
+        spark_stage=str((folder / spark["stage"]).absolute()) if "stage" in spark else None,
         keep_transactions=warehouse.get("keep_transactions"),
         keep_days=warehouse.get("keep_days"),
         tie_timeout_seconds=ties.get("timeout_seconds", TIE_TIMEOUT_SECONDS),

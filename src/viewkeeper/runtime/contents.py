@@ -4,11 +4,13 @@ A source can only be read as it is now. What it has committed since is known, be
 delivered everything that the read reflects; taking those changes out again gives the relation as it was.
 
 Every relation is read once, with the columns that any of the views needs; sources are read at once, and a
-large relation by several connections where its source has them (`bulk_reading`).
+large relation by several connections where its source has them (`bulk_reading`), or on a cluster by its
+executors (`executor_reading`).
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -20,11 +22,13 @@ from viewkeeper.algebra.expressions import Column, Output
 from viewkeeper.algebra.types import Schema
 from viewkeeper.protocols.messages import Reflected
 from viewkeeper.runtime.asking import counted
-from viewkeeper.runtime.bulk_reading import BulkReading, OnRows
+from viewkeeper.runtime.bulk_reading import BulkReading, OnRows, RowsRead
 from viewkeeper.runtime.change_tables import ChangeTables, with_number
+from viewkeeper.runtime.executor_reading import read_by_executors
 from viewkeeper.runtime.integrator import Arrival
 from viewkeeper.sources.interface import Cut, KeyedRead
 from viewkeeper.spark.arrow import COUNT, table_of
+from viewkeeper.spark.reading_in_parts import lines_of
 from viewkeeper.spark.relation import SparkRelation
 from viewkeeper.spark.staged import Staging
 from viewkeeper.views.definition import LOCAL, RelationName, ViewDefinition
@@ -59,7 +63,13 @@ class Reading:
         found: dict[RelationName, SparkRelation] = {}
 
         def read_source(source: str) -> None:
-            read = BulkReading(self.cuts[source], by_source[source], self.on_rows).batches()
+            remaining = dict(by_source[source])
+            for name in by_source[source]:
+                by_executors = self._by_executors(name, needed[name])
+                if by_executors is not None:
+                    found[name] = by_executors
+                    del remaining[name]
+            read = BulkReading(self.cuts[source], remaining, self.on_rows).batches()
             for name, batches in read.items():
                 found[name] = self._relation(name, needed[name], batches)
 
@@ -73,6 +83,19 @@ class Reading:
         table = counted(batches, needed, name.source)
         self._counted.append(table.num_rows)
         relation: SparkRelation = self.staging.relation(table, needed)
+        ahead = self._ahead(name, needed)
+        return relation if ahead is None else relation - ahead
+
+    def _by_executors(self, name: RelationName, needed: Schema) -> SparkRelation | None:
+        """A large relation, read by a cluster's executors; None where they can't or need not."""
+        started = time.monotonic()
+        cut = self.cuts[name.source]
+        relation = read_by_executors(self.staging, cut, name.relation, needed)
+        if relation is None:
+            return None
+        rows = lines_of(relation)
+        self._counted.append(rows)
+        self.on_rows(name, RowsRead(rows, rows, time.monotonic() - started, is_whole=True))
         ahead = self._ahead(name, needed)
         return relation if ahead is None else relation - ahead
 
@@ -93,6 +116,9 @@ class Reading:
 
     def whole(self, name: RelationName, needed: Schema) -> SparkRelation:
         """All rows of one relation."""
+        by_executors = self._by_executors(name, needed)
+        if by_executors is not None:
+            return by_executors
         read = BulkReading(self.cuts[name.source], {name: needed}, self.on_rows).batches()
         return self._relation(name, needed, read[name])
 

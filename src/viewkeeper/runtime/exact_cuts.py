@@ -14,7 +14,7 @@ from viewkeeper.runtime.change_tables import ChangeTables
 from viewkeeper.runtime.contents import Reading, whole_schemas
 from viewkeeper.runtime.intake import Intake
 from viewkeeper.runtime.jobs import StageFolder
-from viewkeeper.sources.interface import Cut
+from viewkeeper.sources.interface import Cut, SourceTransaction
 from viewkeeper.spark.persisting import persisted
 from viewkeeper.spark.staged import Staging
 from viewkeeper.views.definition import RelationName
@@ -62,7 +62,9 @@ class ExactCuts(Intake):
         return tuple(name.relation for name in self.relations if name.source == source)
 
     def reflected(self, cuts: Mapping[str, Cut]) -> dict[str, Reflected]:
-        waiting: dict[str, list[tuple[int, object]]] = {name: [] for name in self.sources}
+        waiting: dict[str, list[tuple[int, SourceTransaction]]] = {
+            name: [] for name in self.sources
+        }
         for arrival in self.integrator.pending:
             transaction = arrival.transaction
             waiting[transaction.source].append((transaction.number, arrival.origin))
@@ -105,7 +107,7 @@ class ExactCuts(Intake):
     @contextlib.contextmanager
     def reading(self) -> Iterator[Reading]:
         """Relations as they are at the cut that the group stands at."""
-        stage = StageFolder()
+        stage = StageFolder(self.around.spark.bulk)
         staging = Staging(self.around.spark.bulk, stage.path)
         try:
             with contextlib.ExitStack() as stack:

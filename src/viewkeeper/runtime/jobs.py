@@ -19,6 +19,9 @@ from viewkeeper.runtime.pacing import Pace
 from viewkeeper.sources.interface import Cut
 from viewkeeper.spark.staged import Staging
 
+# Spark's setting that carries it from the project to whoever stages.
+STAGE = "spark.viewkeeper.stage"
+
 
 class Stopwatch:
     """How long each phase took, one after the other."""
@@ -34,10 +37,16 @@ class Stopwatch:
 
 
 class StageFolder:
-    """Where the tables of one job lie on their way to Spark; gone with the job."""
+    """Where the tables of one job lie on their way to Spark; gone with the job.
 
-    def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="viewkeeper-stage-"))
+    On a cluster that is below a folder which executors see, too; the session knows it.
+    """
+
+    def __init__(self, session: Any) -> None:
+        parent = session.conf.get(STAGE, None)
+        if parent is not None:
+            Path(parent).mkdir(parents=True, exist_ok=True)
+        self.path = Path(tempfile.mkdtemp(prefix="viewkeeper-stage-", dir=parent))
 
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
@@ -96,6 +105,6 @@ def make_job(
     clock: Stopwatch,
 ) -> Job:
     """A job over open cuts, which it takes into its keeping (``held``)."""
-    stage = StageFolder()
+    stage = StageFolder(session)
     questions = Questions(cuts, reflected, Staging(session, stage.path), paces)
     return Job(row, batch, concerned, told, questions, stage, clock, held)

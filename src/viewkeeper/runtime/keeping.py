@@ -51,7 +51,7 @@ class Keeping(ExactCuts):
         evolution: Evolution,
     ) -> None:
         super().__init__(views, around, starts, evolution)
-        self._stage = StageFolder()
+        self._stage = StageFolder(around.spark.tiny)
         self._noted = dict(self.reached)
         self._noted_at = time.monotonic()
         # When the last batch was begun: a period is counted from there.

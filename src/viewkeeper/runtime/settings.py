@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
+from viewkeeper.errors import UsageError
 from viewkeeper.project import ProjectConfig
+from viewkeeper.runtime.jobs import STAGE
 from viewkeeper.runtime.pacing import SourceLimits
 from viewkeeper.spark.session import SparkSettings
 from viewkeeper.warehouse.retention import DAY_SECONDS, Retention
 from viewkeeper.warehouse.storage import Storage
+
+STAGE_FOLDER = ".stage"
 
 
 def storage_of(config: ProjectConfig) -> Storage:
@@ -15,9 +22,29 @@ def storage_of(config: ProjectConfig) -> Storage:
 
 
 def spark_settings_of(config: ProjectConfig) -> SparkSettings:
-    """Spark as the project wants it, able to reach its warehouse."""
+    """Spark as the project wants it, able to reach its warehouse.
+
+    Raises UsageError when executors elsewhere would see nothing of what is handed over to them.
+    """
     extra = storage_of(config).spark_settings() | dict(config.spark_config)
-    return SparkSettings(master=config.spark_master, extra=extra)
+    settings = SparkSettings(master=config.spark_master, extra=extra)
+    if settings.is_local or settings.is_connect:
+        return settings
+    return replace(settings, extra={STAGE: _stage_of(config), **extra})
+
+
+def _stage_of(config: ProjectConfig) -> str:
+    """Where tables lie on their way to executors: as the project says, or in its warehouse."""
+    if config.spark_stage is not None:
+        return config.spark_stage
+    if storage_of(config).is_local:
+        return str(Path(config.warehouse_path).absolute() / STAGE_FOLDER)
+    raise UsageError(
+        "cluster-without-stage",
+        f"executors of {config.spark_master} would not see what is handed over to them",
+        detail="large tables go to Spark through files, and the warehouse is not a folder",
+        hint='name a folder that the driver and all executors see: stage = "…" in [spark]',
+    )
 
 
 def limits_of(config: ProjectConfig) -> dict[str, SourceLimits]:

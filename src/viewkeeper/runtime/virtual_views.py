@@ -40,7 +40,7 @@ def rows_now(
     definition: ViewDefinition, sources: Mapping[str, Source], session: SparkSession
 ) -> pa.Table:
     """The view's rows at cuts that are opened now, each as often as it occurs."""
-    stage = StageFolder()
+    stage = StageFolder(session)
     staging = Staging(session, stage.path)
     by_source: dict[str, list[str]] = {name: [] for name in definition.sources}
     for name in definition.relations:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from viewkeeper.errors import UsageError
 
@@ -69,6 +69,17 @@ class SourceUrl:
         user = f"{quote(self.user)}@" if self.user else ""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.kind}://{user}{host}:{self.port}/{quote(self.database)}"
+
+    def revealed(self) -> str:
+        """The whole URL of a server, with its secrets: for another process of ours, never for people."""
+        user = quote(self.user, safe="")
+        if self.password is not None:
+            user += f":{quote(self.password.reveal(), safe='')}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        place = f"{user}@{host}" if user else host
+        scheme = "postgresql" if self.kind == "postgres" else self.kind
+        options = f"?{urlencode(self.options)}" if self.options else ""
+        return f"{scheme}://{place}:{self.port}/{quote(self.database, safe='')}{options}"
 
 
 def parse_source_url(url: str, source: str) -> SourceUrl:

@@ -86,6 +86,10 @@ class SparkSettings:
     def is_local(self) -> bool:
         return self.master.startswith("local")
 
+    @property
+    def is_connect(self) -> bool:
+        return self.master.startswith("sc://")
+
 
 class Spark:
     """A running Spark: its ``tiny`` and ``bulk`` sessions. Stop it, or use it in a ``with``."""
@@ -134,7 +138,7 @@ def start_spark(settings: SparkSettings | None = None) -> Spark:
     Raises UsageError when there is no fit Java, or when Spark does not come up.
     """
     settings = settings or SparkSettings()
-    if settings.master.startswith("sc://"):
+    if settings.is_connect:
         raise UsageError(
             "spark-connect-unsupported",
             f"Viewkeeper can't run on the Spark Connect server {settings.master}",

@@ -50,3 +50,16 @@ def test_a_bad_url_is_refused_without_echoing_its_password(text):
     assert caught.value.code == "bad-source-url"
     assert "shop" in str(caught.value)
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgresql://keeper:p%40ss%2F%23%3A@db1:5433/sh%20op?sslmode=require&application_name=a%20b",
+        "mariadb://keeper@db2:3306/crm",
+        "postgresql://[::1]:5432/shop",
+    ],
+)
+def test_a_url_for_another_process_means_the_same(text):
+    parsed = parse_source_url(text, "shop")
+    assert parse_source_url(parsed.revealed(), "shop") == parsed

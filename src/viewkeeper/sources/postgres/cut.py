@@ -157,6 +157,7 @@ class PostgresCut(Cut):
             "bound": dict(self.bound),
             "life": self.life,
             "blocks": {name: self._blocks_of(name) for name in self._described},
+            "source": self._source.address,
         }
 
     def twin(self) -> PostgresCut:

@@ -96,6 +96,12 @@ class PostgresSource(Source):
         return f"PostgresSource({self.name}, {self._url})"
 
     @property
+    def address(self) -> dict[str, Any]:
+        """With what another process opens this source. It has the password in it."""
+        seconds = self._url.statement_seconds
+        return {"name": self.name, "url": self._url.revealed(), "statement_seconds": seconds}
+
+    @property
     def feed_user(self) -> str:
         """The role that reads the feed, as the server knows it."""
         if self._feed_url.user:

@@ -1,0 +1,151 @@
+"""A Spark standalone cluster on the loopback interface: a master and some workers, each its own process.
+
+From the classes in PySpark's wheel, started by the wheel's own ``spark-class``; the scripts that start
+clusters elsewhere are not in it. PySpark is located and not imported: what is tested imports it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from viewkeeper.errors import UsageError
+
+START_SECONDS_MAX = 90.0
+STOP_SECONDS_MAX = 20.0
+LOOPBACK = "127.0.0.1"
+# Waits until its input ends, that is until we are gone without a word, and then ends what we began.
+_WATCH = 'cat >/dev/null; kill -KILL -- "-$0" 2>/dev/null'
+_QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+class SparkCluster:
+    """Starts on construction; ``stop`` (or leaving the ``with``) ends all of it.
+
+    An application's executors are children of the workers: processes that see nothing of its driver's
+    memory. Each worker offers ``cores`` of them a core.
+    """
+
+    def __init__(self, workers: int = 1, *, cores: int = 1, memory: str = "1g") -> None:
+        self.port, self._web_port = _free_port(), _free_port()
+        self.url = f"spark://{LOOPBACK}:{self.port}"
+        self.workers = workers
+        self._folder = Path(tempfile.mkdtemp(prefix="viewkeeper-cluster-"))
+        self._processes: list[tuple[subprocess.Popen[bytes], subprocess.Popen[bytes]]] = []
+        try:
+            self._start("master", "--port", str(self.port), "--webui-port", str(self._web_port))
+            self._await(lambda: self._state() is not None)
+            for number in range(workers):
+                self._start(
+                    "worker", "--cores", str(cores), "--memory", memory, "--webui-port", "0",
+                    "--work-dir", str(self._folder / f"work-{number}"), self.url,
+                )  # fmt: skip
+            self._await(lambda: self.alive_workers == workers)
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def alive_workers(self) -> int:
+        """How many workers the master knows and hears from."""
+        return int((self._state() or {}).get("aliveworkers", 0))
+
+    def executors_used(self) -> int:
+        """How many executors have been started so far, by what their workers have kept of them."""
+        return len(list(self._folder.glob("work-*/app-*/*/stderr")))
+
+    def stop(self) -> None:
+        """End workers, their executors and the master, and remove their files."""
+        for process, watcher in reversed(self._processes):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(STOP_SECONDS_MAX)
+            # Executors are in the group of their worker: whatever is left of it goes now.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            watcher.kill()
+            watcher.communicate()
+        self._processes.clear()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self) -> SparkCluster:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _start(self, role: str, *arguments: str) -> None:
+        home = _spark_home()
+        environment = os.environ | {
+            "SPARK_HOME": str(home),
+            "SPARK_LOCAL_IP": LOOPBACK,
+            "SPARK_LOCAL_DIRS": str(self._folder / "local"),
+            "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_DAEMON_JAVA_OPTS": _QUICK_JVM,
+            "PYSPARK_PYTHON": sys.executable,
+        }
+        name = f"org.apache.spark.deploy.{role}.{role.capitalize()}"
+        command = [str(home / "bin" / "spark-class"), name, "--host", LOOPBACK, *arguments]
+        with (self._folder / "log").open("ab") as log:
+            process = subprocess.Popen(
+                command, stdout=log, stderr=log, env=environment, start_new_session=True
+            )
+        watcher = subprocess.Popen(
+            ["sh", "-c", _WATCH, str(process.pid)], stdin=subprocess.PIPE, start_new_session=True
+        )
+        self._processes.append((process, watcher))
+
+    def _await(self, is_ready: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while not is_ready():
+            ended = [p for p, _ in self._processes if p.poll() is not None]
+            if ended or time.monotonic() > deadline:
+                log = (self._folder / "log").read_text(errors="replace")[-2000:]
+                raise UsageError(
+                    "server-not-started", "the Spark cluster did not start", detail=log
+                )
+            time.sleep(0.1)
+
+    def _state(self) -> dict[str, Any] | None:
+        """What the master says of itself; None while it does not answer."""
+        url = f"http://{LOOPBACK}:{self._web_port}/json/"
+        try:
+            with urllib.request.urlopen(url, timeout=5) as answer:
+                found: dict[str, Any] = json.load(answer)
+        except OSError:
+            return None
+        return found
+
+
+def _spark_home() -> Path:
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise UsageError("server-not-installed", "PySpark is not installed")
+    return Path(spec.origin).parent
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        return int(probe.getsockname()[1])
