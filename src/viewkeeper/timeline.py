@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 from viewkeeper.views.definition import RelationName
 
 
-@dataclass(frozen=True)
-class Transaction:
+class Transaction(NamedTuple):
     """One committed transaction of one source: a signed change for each relation it touched.
 
     A row that was modified is one row out and one row in.

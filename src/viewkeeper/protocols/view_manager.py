@@ -50,7 +50,7 @@ class ViewManager(Protocol):
         self.nothing = extent.where(FALSE)
         self.sources = sources or definition.sources
         self.recent = RecentTransactions(self.sources)
-        self.arrived = Cut.start(self.sources)
+        self._arrived = dict.fromkeys(self.sources, 0)
         self.applied = Cut.start(self.sources)
         self._questions = 0
         self._open: dict[int, Any] = {}
@@ -88,13 +88,13 @@ class ViewManager(Protocol):
         match event:
             case TransactionArrived(transaction):
                 source, number = transaction.source, transaction.number
-                if number != self.arrived[source] + 1:
+                if number != self._arrived[source] + 1:
                     raise InvariantViolated(
                         f"transaction {transaction} arrived out of order",
-                        detail=f"expected number {self.arrived[source] + 1}",
+                        detail=f"expected number {self._arrived[source] + 1}",
                     )
                 self.recent.add(transaction)
-                self.arrived = self.arrived.advanced(source, number)
+                self._arrived[source] = number
                 return tuple(self.transaction_arrived(transaction))
             case AnswerArrived(question):
                 actions = tuple(self.answer_arrived(self._open.pop(question), event))
@@ -109,6 +109,11 @@ class ViewManager(Protocol):
                 return ()
             case BatchClosed(size):
                 return tuple(self.batch_closed(size))
+
+    @property
+    def arrived(self) -> Cut:
+        """The last transaction of each source that has arrived."""
+        return Cut.of(self._arrived)
 
     @property
     def is_idle(self) -> bool:

@@ -14,7 +14,7 @@ from viewkeeper.algebra.types import Schema
 from viewkeeper.errors import SourceError, invariant
 from viewkeeper.protocols.messages import AnswerArrived, AskSource, KeyedPart, Reflected
 from viewkeeper.runtime.pacing import Pace
-from viewkeeper.sources.interface import Cut, KeyedRead
+from viewkeeper.sources.interface import Cut, KeyedRead, SourceTransaction
 from viewkeeper.spark.arrow import COUNT, arrow_schema
 from viewkeeper.spark.staged import StagedRelation, Staging
 from viewkeeper.views.definition import Occurrence, RelationName, Term
@@ -185,8 +185,17 @@ def broken_types(source: str, expected: str, found: str) -> SourceError:
     )
 
 
-def reflected_by(cut: Cut, applied: int, waiting: Iterable[tuple[int, object]]) -> Reflected:
+def reflected_by(
+    cut: Cut, applied: int, waiting: Iterable[tuple[int, SourceTransaction]]
+) -> Reflected:
     """Which transactions of its source a cut reflects: all that are applied, and of those that
     wait (``(number, origin)`` pairs) the ones the cut says."""
-    also = frozenset(number for number, origin in waiting if cut.reflects(origin))  # type: ignore[arg-type]
-    return Reflected(applied, also=also)
+    upto, reflects = applied, cut.reflects
+    also = []
+    for number, origin in waiting:
+        if reflects(origin):
+            if number == upto + 1:
+                upto = number
+            else:
+                also.append(number)
+    return Reflected(upto, also=frozenset(also))

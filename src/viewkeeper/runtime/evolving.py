@@ -71,6 +71,16 @@ class Foreseen:
         return tuple(e for e in self.effects if e.decision is not Decision.PROCEED)
 
     @property
+    def rewrites(self) -> bool:
+        """Whether rows of the relation may have become others without a change of theirs in the feed:
+        what arrived of them before has no form after it that we could tell."""
+        return any(
+            isinstance(step, schema_changes.Rewrite)
+            or (isinstance(step, schema_changes.ChangeType) and not step.is_widening)
+            for step in self.steps
+        )
+
+    @property
     def retired(self) -> Mapping[str, str]:
         return {e.view: e.reason for e in self.effects if e.kind is Kind.RETIRED}
 
@@ -210,7 +220,7 @@ def as_after(origin: SourceTransaction, change: SchemaChange) -> SourceTransacti
         return origin
     if all(each.relation != change.relation for each in origin.changes):
         return origin
-    return replace(origin, changes=tuple(_reshaped(origin.changes, change)))
+    return origin._replace(changes=tuple(_reshaped(origin.changes, change)))
 
 
 def _reshaped(
@@ -220,11 +230,11 @@ def _reshaped(
         if each.relation != change.relation:
             yield each
         elif change.renamed_to is not None:
-            yield replace(each, relation=change.renamed_to)
+            yield each._replace(relation=change.renamed_to)
         elif change.after is not None and change.before is not None:
             shape = _Shape(change.before.schema, change.after.schema, change.renamed_columns)
             deleted, inserted = map(shape.rows, (each.deleted, each.inserted))
-            yield replace(each, deleted=deleted, inserted=inserted)
+            yield each._replace(deleted=deleted, inserted=inserted)
         # A relation that is gone has no rows that anybody could still want.
 
 

@@ -136,16 +136,17 @@ class Intake(ABC):
 
     def _arrivals(self, items: Iterable[Any], unit: object = None) -> Iterator[Arrival]:
         for item in items:
-            if item.source not in self.sources or self._is_repeated(item):
+            source = item.source
+            if source not in self.sources or (source in self.repeating and self._is_repeated(item)):
                 continue
-            match item:
-                case SourceTransaction():
-                    arrival = self.integrator.arrived(item, unit)
-                    if arrival is not None:
-                        yield arrival
-                case SchemaChange():
-                    if RelationName(item.source, item.relation) in self.relations:
-                        raise _changed_inside_a_unit(item)
+            if isinstance(item, SourceTransaction):
+                arrival = self.integrator.arrived(item, unit)
+                if arrival is not None:
+                    yield arrival
+            elif isinstance(item, SchemaChange) and (
+                RelationName(source, item.relation) in self.relations
+            ):
+                raise _changed_inside_a_unit(item)
 
     def _is_repeated(self, item: Any) -> bool:
         """Whether the views have it already: another group may be behind, and feeds are shared."""

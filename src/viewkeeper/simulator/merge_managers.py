@@ -105,7 +105,7 @@ class ManagerProcess:
         match message:
             case Numbered(row, original, is_relevant):
                 number = original.number - self.start[original.source]
-                transaction = replace(original, number=number)
+                transaction = original._replace(number=number)
                 if is_relevant:
                     self._rows[transaction.source, transaction.number] = row
                     self._outstanding.add(row)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from viewkeeper.algebra import Bag
@@ -32,7 +31,7 @@ class SimulatedSource:
     ) -> None:
         self.name = name
         self.script = tuple(
-            replace(t, changes=tuple((r, embody(rows)) for r, rows in t.changes)) for t in script
+            t._replace(changes=tuple((r, embody(rows)) for r, rows in t.changes)) for t in script
         )
         self.committed = 0
         self.invisible: list[int] = []

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
 
@@ -37,8 +37,8 @@ class RelationSchema:
     refused: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class RelationChange:
+# The next two come by the ten thousand in a second, so they are tuples, which are made quickest.
+class RelationChange(NamedTuple):
     """The rows that one transaction took out of a relation and put into it, in canonical form."""
 
     relation: str
@@ -46,8 +46,7 @@ class RelationChange:
     inserted: Sequence[Row]
 
 
-@dataclass(frozen=True)
-class SourceTransaction:
+class SourceTransaction(NamedTuple):
     """A whole committed transaction, in the feed's order.
 
     Only a transaction that also changes a schema comes in several pieces, one between each two of

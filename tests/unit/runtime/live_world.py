@@ -7,7 +7,7 @@ import random
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -103,7 +103,7 @@ class LiveWorld:
             if not left[source]:
                 del left[source]
             changes = tuple((name, _change(name, bag)) for name, bag in transaction.changes)
-            found.append(Arrival(len(found) + 1, None, replace(transaction, changes=changes), 1))  # type: ignore[arg-type]
+            found.append(Arrival(len(found) + 1, None, transaction._replace(changes=changes), 1))  # type: ignore[arg-type]
         return found
 
     def _states(self) -> list[Bag]:

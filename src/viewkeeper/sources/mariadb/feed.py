@@ -283,7 +283,7 @@ class MariaDBFeed(Feed):
     def _statement(self, event: binlog.Event) -> list[FeedItem]:
         database, text = binlog.query(event)
         verdict = ddl.judged(text, database)
-        items: list[FeedItem] = []
+        changes: list[SchemaChange] = []
         match verdict:
             case ddl.Commits(undone):
                 if undone and self._group is not None:
@@ -295,7 +295,7 @@ class MariaDBFeed(Feed):
                 # Logged only where a table without transactions kept part of it.
                 del self._group.changes[self._group.savepoints.get(name, 0) :]
             case ddl.ChangesTables():
-                items = self._redefined(verdict, text)
+                changes = self._redefined(verdict, text)
             case ddl.Unknown():
                 raise self._stop(
                     "statement-logged",
@@ -306,10 +306,10 @@ class MariaDBFeed(Feed):
         if self._group is not None and self._group.gtid.is_standalone:
             gtid, self._group = str(self._group.gtid), None
             self._advance(gtid)
-            items = [replace(item, position=self.position) for item in items]
-        return items
+            changes = [replace(change, position=self.position) for change in changes]
+        return list(changes)
 
-    def _redefined(self, verdict: ddl.ChangesTables, text: str) -> list[FeedItem]:
+    def _redefined(self, verdict: ddl.ChangesTables, text: str) -> list[SchemaChange]:
         self._layouts.clear()
         self._by_number.clear()
         concerned = [

@@ -50,6 +50,7 @@ class PostgresFeed(Feed):
         self.life = life
         self._source, self._instance, self._relations = source, instance, relations
         self._xid_near = xid_near
+        self._system, self._timeline = start["system"], start["timeline"]
         self._skip = int(start["item"])
         self._transaction: _Open | None = None
         self._items: list[FeedItem] = []
@@ -121,7 +122,21 @@ class PostgresFeed(Feed):
         self._transaction = None
         if transaction is None:
             return
-        self._items += self._finished(transaction, commit.end_lsn)
+        changes = transaction.whole()
+        if changes and not self._skip:
+            # Nearly all of them: no schema change inside, so one item.
+            self._items.append(
+                SourceTransaction(
+                    self._source,
+                    self._at(commit.end_lsn),
+                    transaction.xid,
+                    transaction.begin.committed_at,
+                    changes,
+                    transaction.tie,
+                )
+            )
+        else:
+            self._items += self._finished(transaction, commit.end_lsn)
 
     def _finished(self, transaction: _Open, end_lsn: int) -> Iterator[FeedItem]:
         """The transaction's items; all but the last stand before the end of its commit record."""
@@ -241,7 +256,7 @@ class PostgresFeed(Feed):
     # -- places and errors ------------------------------------------------------------------------
 
     def _at(self, lsn: int, item: int = 0) -> Position:
-        return make_position(self.position["system"], self.position["timeline"], lsn, item)
+        return make_position(self._system, self._timeline, lsn, item)
 
     def _unreadable(self, tracked: Tracked, error: ValueError) -> SourceError:
         if isinstance(error, pgoutput.UnreadableValue):
@@ -288,6 +303,12 @@ class _Open:
     def schema(self, fields: dict[str, Any]) -> None:
         self._end_piece()
         self._done.append(_Schema(fields))
+
+    def whole(self) -> tuple[RelationChange, ...]:
+        """All changes, if no schema change is among them; nothing where there is one, or no change."""
+        if self._done:
+            return ()
+        return tuple([RelationChange(name, *rows) for name, rows in self._rows.items()])
 
     def _end_piece(self) -> None:
         if self._rows:

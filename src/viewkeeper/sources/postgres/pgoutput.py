@@ -10,6 +10,7 @@ import datetime as dt
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from viewkeeper.algebra.types import Row, Value
 from viewkeeper.errors import invariant
@@ -24,15 +25,13 @@ _RELATION_COLUMN = struct.Struct(">Ii")
 BEGIN, COMMIT, RELATION, INSERT, UPDATE, DELETE, TRUNCATE, MESSAGE, TYPE, ORIGIN = b"BCRIUDTMYO"
 
 
-@dataclass(frozen=True)
-class Begin:
+class Begin(NamedTuple):
     final_lsn: int
     committed_at: dt.datetime
     xid: int  # 32 bits: the epoch is not in the stream
 
 
-@dataclass(frozen=True)
-class Commit:
+class Commit(NamedTuple):
     commit_lsn: int
     end_lsn: int
 
