@@ -200,12 +200,14 @@ def _in_our_words(error: pymysql.MySQLError, source: str, doing: str) -> SourceE
     text = str(error.args[1]) if len(error.args) > 1 else str(error)
     if number in _LOST:
         return _lost(source, doing, text)
-    code, hint = "source-failed", ""
+    code = "source-failed"
+    hint = f"look it up in the server's manual and log; then try `viewkeeper check` again"
     if number in _DENIED:
         code = "access-denied"
         hint = f"viewkeeper check --setup-sql {source} prints the grants it needs"
     elif number in _NO_LONGER_THERE:
         code = "broken-query"
+        hint = "the schema of the source has changed: read it again"
     elif number == LOG_UNAVAILABLE:
         code = "feed-gap"
         hint = f"the binary log no longer has this place: {rebuild_command(source)}"

@@ -234,6 +234,7 @@ class MariaDBCut(Cut):
                 detail=column.refused
                 if column
                 else f"its columns are {', '.join(table.schema.schema.names)}",
+                hint="the schema of the source has changed: read it again",
             )
         return column
 

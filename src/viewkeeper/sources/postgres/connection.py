@@ -298,7 +298,8 @@ def translated(error: BaseException, source: str, doing: str) -> SourceError:
         elif lost:
             code, retryable, hint = "link-lost", True, "it is tried again by itself"
         else:
-            code, retryable, hint = "source-failed", False, ""
+            code, retryable = "source-failed", False
+            hint = f"look into the server's log; then try `viewkeeper check` again"
     return SourceError(
         code,
         f"PostgreSQL source {source} could not {doing}",

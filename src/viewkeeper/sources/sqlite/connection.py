@@ -31,6 +31,7 @@ def connect(path: Path, source: str, *, writable: bool = False) -> sqlite3.Conne
             source=source,
             retryable=False,
             detail=f"found {sqlite3.sqlite_version}, needed 3.37 or newer",
+            hint="use a Python that was built with a newer SQLite",
         )
     uri = f"file:{quote(str(path.absolute()))}?mode={'rw' if writable else 'ro'}"
     with translated(source):
@@ -60,7 +61,7 @@ def translated(source: str, code: str = "unreachable") -> Iterator[None]:
             detail=f"SQLite says: {error}",
             hint="check the path in the source's url, and the rights on the file and its folder"
             if name.startswith("SQLITE_CANTOPEN")
-            else "",
+            else "look at the file: sqlite3 FILE 'PRAGMA integrity_check'",
         ) from error
 
 

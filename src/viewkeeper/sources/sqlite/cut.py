@@ -243,6 +243,7 @@ class SQLiteCut(Cut):
             source=self._source.name,
             retryable=False,
             detail=detail,
+            hint="the schema of the source has changed: read it again",
         )
 
     def _lost(self, detail: str) -> SourceError:

@@ -65,6 +65,7 @@ def parse_position(position: Position, source: str) -> Place:
             source=source,
             retryable=False,
             detail=f"found {dict(position)!r}: {error}",
+            hint=rebuild_command(source),
         ) from None
 
 

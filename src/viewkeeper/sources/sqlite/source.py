@@ -304,6 +304,7 @@ class SQLiteSource(Source):
                 source=self.name,
                 retryable=False,
                 detail=capture.table.problem,
+                hint="change the table so that this is mended, or leave it out of the views",
             )
 
     def _check_allowed(self) -> None:
