@@ -41,10 +41,16 @@ COLLECTION = (100_000, 20, 50)
 
 @dataclass(frozen=True)
 class _Union:
-    """Groups that are to become one as soon as their feeds are past where each of them stands."""
+    """Groups that are to become one as soon as their feeds are past where each of them stands.
+
+    ``since``: and not before these positions. New views are written over the schemas of the present,
+    and one that takes another's place must not show what was before it: they begin behind all that
+    lies between where a former run stopped and now.
+    """
 
     members: tuple[Group, ...]
     views: tuple[str, ...]
+    since: Mapping[str, Position]
 
 
 class Pipeline:
@@ -112,6 +118,7 @@ class Pipeline:
             if name not in self.new_views
         }
         starts = earliest(standing.values(), self.sources)
+        self._resumed = frozenset(starts)
         self._routed: dict[str, Position] = {
             name: starts.get(name) or source.start_position()
             for name, source in self.sources.items()
@@ -211,9 +218,21 @@ class Pipeline:
             elif members:
                 for member in members:
                     self._begin(member)
-                self._unions.append(_Union(members, views))
+                fresh = [name for name in views if name in new]
+                self._unions.append(_Union(members, views, self._present(fresh)))
+            elif since := self._present(views):
+                self._unions.append(_Union((), views, since))
             else:
                 self._begin(self._group(views, self._routed, new=views))
+
+    def _present(self, views: Iterable[str]) -> dict[str, Position]:
+        """What is committed now at the sources of some views, where feeds begin before that."""
+        used = {name for view in views for name in self.views[view].definition.sources}
+        present = {}
+        for name in sorted(used & self._resumed):
+            with self.sources[name].cut(()) as cut:
+                present[name] = cut.bound
+        return present
 
     def _aligned(self, views: Iterable[str]) -> Iterator[Group]:
         """Views that stand at one cut, together."""
@@ -250,15 +269,16 @@ class Pipeline:
     def _unite(self) -> None:
         """Carry out the unions that are due."""
         for union in tuple(self._unions):
-            if all(self._is_past(member) for member in union.members):
+            starts = (*(member.starts for member in union.members), union.since)
+            if all(map(self._is_past, starts)):
                 self._unions.remove(union)
                 self._replace(union.members, union.views)
 
-    def _is_past(self, group: Group) -> bool:
-        """Whether the feeds have delivered everything that the group's views began with."""
+    def _is_past(self, positions: Mapping[str, Position]) -> bool:
+        """Whether the feeds have delivered everything up to there."""
         return all(
             self.sources[name].compare_positions(self._routed[name], position) >= 0
-            for name, position in group.starts.items()
+            for name, position in positions.items()
         )
 
     def _replace(self, members: tuple[Group, ...], views: Iterable[str]) -> None:
