@@ -47,6 +47,8 @@ class RunProcess:
         self.starts = 0
         self.batches = 0
         self.waits = 0
+        # Of the newest epoch: how old its newest transaction was when it became visible.
+        self.freshness_seconds: float | None = None
         # Errors that stopped views while the run went on with others, by code.
         self.stopped: list[dict[str, Any]] = []
         self.rss_max = {"python": 0, "java": 0}
@@ -157,6 +159,7 @@ class RunProcess:
                         self._error = said["error"]
                     elif said.get("event") == "batch":
                         self.batches += 1
+                        self.freshness_seconds = said["freshness_seconds"]
                     elif said.get("event") == "source_waiting":
                         self.waits += 1
                     elif said.get("event") == "views_stopped":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from chaos.network import Way
@@ -25,8 +25,13 @@ DATABASE = "storm"
 class World:
     """Started on construction; ``close`` ends everything. Names of outages say whom to forgive."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self, folder: Path, *, views: Mapping[str, str] = VIEWS, direct: bool = False
+    ) -> None:
+        """``direct``: `run` reaches the servers without a way that could be cut."""
         self.folder = folder
+        self._views = views
+        self._direct = direct
         self.project = folder / "project"
         self.sqlite_path = folder / "geo.db"
         self._stack = contextlib.ExitStack()
@@ -70,7 +75,7 @@ class World:
         lines = ['[warehouse]\npath = "warehouse"\n', '[spark]\nmaster = "local[2]"\n']
         lines += [f'[sources.{source}]\nurl = "{self.url(source)}"\n' for source in SOURCES]
         (self.project / "viewkeeper.toml").write_text("\n".join(lines))
-        for name, text in VIEWS.items():
+        for name, text in self._views.items():
             self.write_view(name, text)
 
     def write_view(self, name: str, text: str) -> None:
@@ -80,11 +85,14 @@ class World:
         """As `run` reaches the source: servers by a way that can be cut."""
         match source:
             case "shop":
-                return f"postgresql://postgres@127.0.0.1:{self.ways[SHOP].port}/{DATABASE}"
+                return f"postgresql://postgres@127.0.0.1:{self._port(SHOP)}/{DATABASE}"
             case "crm":
-                return f"mariadb://root@127.0.0.1:{self.ways[CRM].port}/{DATABASE}"
+                return f"mariadb://root@127.0.0.1:{self._port(CRM)}/{DATABASE}"
             case _:
                 return f"sqlite:///{self.sqlite_path}"
+
+    def _port(self, source: str) -> int:
+        return self.servers[source].port if self._direct else self.ways[source].port
 
     def writer(self, source: str) -> Writer:
         """A client of the source's owner, who sits beside it."""

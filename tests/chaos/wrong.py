@@ -1,0 +1,96 @@
+"""Runs as somebody would build them who does not know better. Each must be caught; none is in the product.
+
+| variant | what it does | what becomes of it |
+|---|---|---|
+| acknowledge-before-commit | tells the sources to forget, then commits | after a kill in between, a gap |
+| ledger-before-tables | appends the ledger's row, then makes what it names | a kill in between leaves a row that names nothing |
+| one-way-compensation | applies what a cut does not show yet, and never adds it back | joins miss what was applied |
+| ignore-restart-positions | reads on from now instead of from the ledger | what was committed in between is lost |
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from viewkeeper.runtime.epochs import Epochs
+from viewkeeper.runtime.integrator import Integrator
+from viewkeeper.runtime.pipeline import Pipeline
+from viewkeeper.warehouse.commits import EpochCommit, Extent, check, check_written, epoch_entry
+from viewkeeper.warehouse.faults import failpoint
+from viewkeeper.warehouse.writer import Writer
+
+# As `setattr`; a test hands in a monkeypatch's, which takes it back.
+Set = Callable[[Any, str, Any], None]
+TOLD_SECONDS = 3.0
+
+
+def acknowledge_before_commit(put: Set) -> None:
+    def committed(self: Epochs, **parts: Any) -> Any:
+        everybody = self._earliest(parts.get("cuts", {}), parts.get("dropped", frozenset()))
+        self._confirm(everybody)
+        # The readers tell their sources with their next poll; a busy run takes as long by itself.
+        threading.Event().wait(TOLD_SECONDS)
+        return self.writer.commit(EpochCommit(positions=everybody, **parts))
+
+    put(Epochs, "_committed", committed)
+
+
+def ledger_before_tables(put: Set) -> None:
+    right = Writer.commit
+
+    def commit(self: Writer, epoch: EpochCommit) -> Any:
+        if any(isinstance(change, Extent) for change in epoch.views.values()):
+            return right(self, epoch)
+        with self.lock:
+            check(epoch, self.settled())
+            written = {view: self._write(epoch, view) for view in sorted(epoch.views)}
+            for view, files in written.items():
+                check_written(epoch, view, files)
+            versions = {v: self._tables[v].version + 1 for v, w in written.items() if w.files}
+            entry = epoch_entry(epoch, self._latest, written, versions, self.clock())
+            self.append(entry)
+            failpoint("between-ledger-and-tables")
+            self._commit_tables(epoch, written)
+            return entry
+
+    put(Writer, "commit", commit)
+
+
+def one_way_compensation(put: Set) -> None:
+    right = Integrator.close_batch
+
+    def close_batch(self: Integrator, reflects: Any, *limits: int) -> Any:
+        return right(self, {source: lambda origin: True for source in reflects}, *limits)
+
+    put(Integrator, "close_batch", close_batch)
+
+
+def ignore_restart_positions(put: Set) -> None:
+    known: dict[str, Any] = {}
+
+    def position(self: Pipeline, view: str, source: str) -> Any:
+        if source not in known:
+            known[source] = self.sources[source].start_position()
+        return known[source]
+
+    put(Pipeline, "_position", position)
+
+
+VARIANTS: dict[str, Callable[[Set], None]] = {
+    "acknowledge-before-commit": acknowledge_before_commit,
+    "ledger-before-tables": ledger_before_tables,
+    "one-way-compensation": one_way_compensation,
+    "ignore-restart-positions": ignore_restart_positions,
+}
+
+
+def until(holds: Callable[[], bool], seconds_max: float = 60.0) -> None:
+    """Ask again and again: what is waited for happens in another process and tells nobody."""
+    deadline = time.monotonic() + seconds_max
+    while not holds():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"it did not come in {seconds_max} s")
+        time.sleep(0.05)
