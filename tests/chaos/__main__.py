@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import sys
 from itertools import islice
@@ -12,7 +13,9 @@ from pathlib import Path
 from chaos.actions import ALL, BY_NAME
 from chaos.choosing import rounds
 from chaos.reporting import table, write_into
+from chaos.run_under_test import VARIANT
 from chaos.storm import Storm
+from chaos.wrong import VARIANTS
 
 
 def main() -> int:
@@ -25,7 +28,10 @@ def main() -> int:
     parser.add_argument("--json", type=Path, default=None, help="write the figures there")
     parser.add_argument("--document", type=Path, default=None, help="put the table into this page")
     parser.add_argument("--plan", action="store_true", help="only say what would happen")
+    parser.add_argument("--variant", choices=VARIANTS, help="a run that is built wrong")
     chosen = parser.parse_args()
+    if chosen.variant:
+        os.environ[VARIANT] = chosen.variant
     seed = random.SystemRandom().randrange(10**6) if chosen.seed is None else chosen.seed
     actions = [BY_NAME[name] for name in chosen.only.split(",")] if chosen.only else list(ALL)
     if chosen.plan:

@@ -1,6 +1,6 @@
 """``viewkeeper`` with handles for the storm: a clock that can jump, deliveries that are repeated.
 
-Everything else is the product as it is. Run as ``python -m chaos.run_under_test run …``.
+Everything else is the product as it is, unless a variant is asked for that is known to be wrong. Run as ``python -m chaos.run_under_test run …``.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ import threading
 import time
 from pathlib import Path
 
+from chaos.wrong import VARIANTS
 from viewkeeper.cli import main
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.warehouse import writer as warehouse_writer
 from viewkeeper.warehouse.warehouse import Warehouse
 
 CLOCK_FILE = "VIEWKEEPER_CHAOS_CLOCK"
+VARIANT = "VIEWKEEPER_CHAOS_VARIANT"
 
 _pipelines: list[Pipeline] = []
 _true_time = time.time
@@ -63,6 +65,8 @@ def repeat_deliveries(number: int, frame: object) -> None:
 def install() -> None:
     remember_pipeline()
     signal.signal(signal.SIGUSR1, repeat_deliveries)
+    if VARIANT in os.environ:
+        VARIANTS[os.environ[VARIANT]](setattr)
     if CLOCK_FILE in os.environ:
         time.time = wrong_time
         warehouse_writer.system_clock = wrong_clock
