@@ -68,6 +68,11 @@ class SparkCluster:
         """How many executors have been started so far, by what their workers have kept of them."""
         return len(list(self._folder.glob("work-*/app-*/*/stderr")))
 
+    def worker_seconds(self) -> list[float]:
+        """CPU seconds that each worker has used so far, its executors and their Python included."""
+        processes = [process.pid for process, _ in self._processes[1:]]
+        return [_tree_seconds(pid) for pid in processes]
+
     def stop(self) -> None:
         """End workers, their executors and the master, and remove their files."""
         for process, watcher in reversed(self._processes):
@@ -136,6 +141,27 @@ class SparkCluster:
         except OSError:
             return None
         return found
+
+
+def _tree_seconds(root: int) -> float:
+    """CPU seconds of a process and all below it, those that have ended and were waited for included.
+
+    Not of its process group: PySpark puts its Python workers into one of their own.
+    """
+    children: dict[int, list[int]] = {}
+    ticks: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+                children.setdefault(int(fields[1]), []).append(int(entry.name))
+                ticks[int(entry.name)] = sum(int(field) for field in fields[11:15])
+    total, waiting = 0, [root]
+    while waiting:
+        pid = waiting.pop()
+        total += ticks.get(pid, 0)
+        waiting += children.get(pid, [])
+    return total / os.sysconf("SC_CLK_TCK")
 
 
 def _spark_home() -> Path:
