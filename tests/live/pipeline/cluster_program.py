@@ -1,6 +1,6 @@
 """The driver of `test_cluster`, a process of its own: ``python cluster_program.py PROJECT SHOP_URL``.
 
-Loads a view, has one large transaction committed, brings it in, audits, and tells in JSON who did what.
+Loads a view, has one large transaction committed, brings it in, and tells in JSON who did what.
 """
 
 from __future__ import annotations
@@ -41,15 +41,12 @@ def main() -> None:
         with psycopg.connect(shop) as database:
             database.execute("UPDATE orders SET cust = (cust + 1) % 100 WHERE id % 10 = 0")
         keeper.run_until_caught_up(heard)
-        audits = keeper.audit("sales")
         found = keeper.warehouse().read_arrow("sales").to_pydict()
         told = {
             "read": read,
             "read_here": read_here,
             "loaded": loaded,
-            "audits_good": all(audit.is_equal for audit in audits),
             "sums": [len(found["id"]), sum(found["id"]), sum(map(len, found["name"]))],
-            "executors": keeper.spark.bulk.sparkContext.defaultParallelism,
         }
     print(json.dumps(told))  # noqa: T201
 
