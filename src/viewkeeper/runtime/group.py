@@ -82,6 +82,9 @@ class Group(Keeping):
         self.new = tuple(new)
         # For views whose extent is behind their definition: the one it belongs to, and what happened.
         self._outdated: dict[str, tuple[ViewDefinition, EvolutionMapping]] = {}
+        # Sources of which the next state is one further on, with nothing shown of what led there;
+        # views over them are computed from their sources.
+        self._jumps: dict[str, Position] = {}
         self._asked_for: str | None = None
         self.began_with = tuple(views)
         self._predecessors = predecessors
@@ -239,11 +242,13 @@ class Group(Keeping):
             rows = reading.rows_read
             new = [each.with_cost(time.monotonic() - started, rows) for each in new]
             failpoint("before-fill")
-            self.around.epochs.fill(new, self.cuts_of(self.reached, self.new))
+            reached = self.reached | self._jumps
+            self.around.epochs.fill(new, self.cuts_of(reached, self.new))
+        self.reached = reached
         for name in adapted:
             self.views[name] = next(each.view for each in new if each.view.name == name)
             self.around.tell({"event": "evolved", "view": name, **self.views[name].evolved})
-        self.new, self._outdated = (), {}
+        self.new, self._outdated, self._jumps = (), {}, {}
         self.dismiss()
         self.begin_anew(list(self.integrator.pending))
 
@@ -252,6 +257,8 @@ class Group(Keeping):
         """A view computed from its sources alone, at the state that the warehouse stands at."""
         definition = self.views[view].definition
         try:
+            if self.new:
+                raise Stopped
             with self.reading() as reading:
                 contents = narrowed(definition, reading.relations([definition]))
                 yield WholeView(pruned(definition)).evaluated(contents)
@@ -259,7 +266,7 @@ class Group(Keeping):
             raise SourceError(
                 "schema-changing",
                 f"a source of {view} is changing its schema right now",
-                source=self.due[0].source,
+                source=self.due[0].source if self.due else definition.sources[0],
                 retryable=True,
                 hint="try again when the view has taken the change",
             ) from None
@@ -277,7 +284,8 @@ class Group(Keeping):
         """A view that has got another definition: from its old extent where that is possible."""
         old, mapping = self._outdated[view]
         new = self.views[view].definition
-        if not pruned_upkeep(new).stores and not pruned_upkeep(old).stores:
+        stored = pruned_upkeep(new).stores or pruned_upkeep(old).stores
+        if not stored and self._jumps.keys().isdisjoint(new.sources):
             extent = self.around.epochs.extent(view, self.around.spark.bulk, old.schema)
             found = adapted_extent(old, new, mapping, extent, reading)
             if found is not None:
@@ -296,12 +304,16 @@ class Group(Keeping):
             return
         self.due.popleft()
         before = self.views
+        jumped = change.source if plan.rewrites and self._holds_rows_of(change) else None
         uncommitted = [
             arrival._replace(origin=as_after(arrival.origin, change))
             for arrival in self.integrator.pending
+            if arrival.origin.source != jumped
         ]
         self.dismiss()
         for name, mapping in plan.mappings().items():
+            if name in self.new and name not in self._outdated:
+                continue  # not filled yet: an extent under its name is that of another text
             old, known = self._outdated.get(name, (before[name].definition, None))
             merged = mapping if known is None else known.merged(mapping)
             self._outdated[name] = (old, merged)
@@ -312,6 +324,9 @@ class Group(Keeping):
         refilled |= {
             n for n, v in self.views.items() if _stored_types(v) != _stored_types(before[n])
         }
+        if jumped is not None:
+            self._jumps[jumped] = self.fed[jumped]
+            refilled |= {n for n, v in self.views.items() if jumped in v.definition.sources}
         self.new = tuple(name for name in self.views if name in refilled)
         # A view whose rows stay the same is another one from here on, without a new extent.
         same = [v for name, v in self.views.items() if v != before[name] and name not in refilled]
@@ -323,6 +338,14 @@ class Group(Keeping):
         note = self.around.log.told(plan, APPLIED, txn=self.around.epochs.writer.latest.last_txn)
         self.around.tell({"event": "schema_changed", **note})
         self._go_on_after(change)
+
+    def _holds_rows_of(self, change: SchemaChange) -> bool:
+        """Whether changes of the relation have arrived that are not applied."""
+        return any(
+            arrival.origin.source == change.source
+            and any(part.relation == change.relation for part in arrival.origin.changes)
+            for arrival in self.integrator.pending
+        )
 
     def _go_on_after(self, change: SchemaChange) -> None:
         """What came after the change can be taken in now; by a new name, it must be read again."""

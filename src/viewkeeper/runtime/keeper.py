@@ -250,7 +250,11 @@ class Keeper:
             rebuilt={name: reason for name, reason in self._rebuilt.items() if name in views},
             resting=resting,
         ) as pipeline:
-            yield pipeline
+            try:
+                yield pipeline
+            finally:
+                if any(group.has_evolved for group in pipeline.groups):
+                    self._views = None  # the ledger has them as they became
 
     def _set_up(
         self,
