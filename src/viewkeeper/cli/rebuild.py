@@ -58,7 +58,7 @@ def rebuild(
         )
     _require_known(config, named, source)
     request = Request(REBUILD, named, source, allow_setup)
-    told = _beside_a_run(config, request, timeout)
+    told = beside_a_run(config, request, timeout)
     if told is None:
         told = _alone(project, request)
     if as_json:
@@ -73,7 +73,7 @@ def reload(timeout: Timeout = 600.0, project: Project = Path("."), as_json: Json
     from viewkeeper.runtime.requests import RELOAD, Request
 
     config = read_project(project)
-    told = _beside_a_run(config, Request(RELOAD), timeout)
+    told = beside_a_run(config, Request(RELOAD), timeout)
     if told is None:
         raise UsageError(
             "no-run",
@@ -102,7 +102,7 @@ def _require_known(config: ProjectConfig, views: tuple[str, ...], source: str | 
             )
 
 
-def _beside_a_run(
+def beside_a_run(
     config: ProjectConfig, request: Any, timeout_seconds: float
 ) -> Mapping[str, Any] | None:
     """The answer of the run that holds the warehouse; None when nobody does."""

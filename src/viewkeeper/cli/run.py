@@ -126,20 +126,34 @@ def _end_in_order(stop: threading.Event) -> None:
 
 def audit(
     view: Annotated[str | None, typer.Argument(help="One view; all of them without it.")] = None,
+    timeout: Annotated[
+        float, typer.Option("--timeout", metavar="SECONDS", min=0, help="Wait no longer for a run.")
+    ] = 3600.0,
     project: Project = Path("."),
     as_json: Json = False,
 ) -> None:
-    """Recompute views at an exact cut of the sources and compare them row by row."""
-    from viewkeeper.runtime.keeper import Keeper
+    """Recompute views at an exact cut of the sources and compare them row by row.
 
-    with Keeper.open(project) as keeper:
-        audits = keeper.audit(view)
-    good = all(audit.is_equal for audit in audits)
-    if as_json:
-        write_json({"ok": good, "views": [audit.as_dict() for audit in audits]})
+    Beside a run, the run does it, at the state that it stands at.
+    """
+    from viewkeeper.cli.rebuild import beside_a_run
+    from viewkeeper.project import read_project
+    from viewkeeper.runtime.keeper import Keeper
+    from viewkeeper.runtime.requests import AUDIT, Request
+
+    request = Request(AUDIT, () if view is None else (view,))
+    told = beside_a_run(read_project(project), request, timeout)
+    if told is not None:
+        views = list(told["views"])
     else:
-        for each in audits:
-            _show_audit(each.as_dict())
+        with Keeper.open(project) as keeper:
+            views = [audit.as_dict() for audit in keeper.audit(view)]
+    good = all(found["verdict"] == "equal" for found in views)
+    if as_json:
+        write_json({"ok": good, "views": views})
+    else:
+        for each in views:
+            _show_audit(each)
     raise typer.Exit(GOOD if good else FAILED)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from viewkeeper.errors import UsageError, ViewkeeperError, WarehouseError
 
 FOLDER = ".viewkeeper/requests"
-REBUILD, RELOAD = "rebuild", "reload"
+REBUILD, RELOAD, AUDIT = "rebuild", "reload", "audit"
 ASKED, TAKEN, DONE, FAILED = "asked", "taken", "done", "failed"
 POLL_SECONDS = 0.1
 # A run looks for requests about twice a second, but not while it commits a large epoch.
@@ -29,7 +29,8 @@ FORGOTTEN_SECONDS = 86_400.0
 
 @dataclass(frozen=True)
 class Request:
-    """Rebuild some views, or all over a source; or take the views as they are written now."""
+    """Rebuild some views, or all over a source; take the views as they are written now; or compare
+    some views, or all, with their sources."""
 
     kind: str
     views: tuple[str, ...] = ()

@@ -19,10 +19,11 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from viewkeeper.errors import SourceError, UsageError, ViewkeeperError
+from viewkeeper.runtime.audit import audited
 from viewkeeper.runtime.bulk_reading import RowsRead
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.runtime.report import RunReport
-from viewkeeper.runtime.requests import DONE, FAILED, REBUILD, TAKEN, Request, Requests
+from viewkeeper.runtime.requests import AUDIT, DONE, FAILED, REBUILD, TAKEN, Request, Requests
 from viewkeeper.runtime.surroundings import Cycle
 from viewkeeper.runtime.traffic import changed_rows
 from viewkeeper.views.definition import RelationName
@@ -107,7 +108,7 @@ class Running:
         while not self._stop.is_set():
             if self._deadline is not None and time.monotonic() >= self._deadline:
                 break
-            if self._is_asked():
+            if self._is_asked(pipeline):
                 return True
             cycle = self._cycle(pipeline)
             paintings = pipeline.paintings()
@@ -157,15 +158,38 @@ class Running:
 
     # -- requests ---------------------------------------------------------------------------------
 
-    def _is_asked(self) -> bool:
-        """Whether somebody asks for what needs another pipeline; it is `_next` then."""
+    def _is_asked(self, pipeline: Pipeline) -> bool:
+        """Whether somebody asks for what needs another pipeline; it is `_next` then.
+
+        An audit needs none, and is done at once.
+        """
         now = time.monotonic()
         if self._until_caught_up or now - self._looked_at < REQUESTS_SECONDS:
             return False
         self._looked_at = now
         waiting = self._requests.waiting()
+        for request in waiting:
+            if request.kind == AUDIT:
+                self._audit(pipeline, request)
+        waiting = [request for request in waiting if request.kind != AUDIT]
         self._next = waiting[0] if waiting else None
         return bool(waiting)
+
+    def _audit(self, pipeline: Pipeline, request: Request) -> None:
+        """Compare views with their sources; each one's group rests meanwhile, the others go on."""
+        self._requests.answer(request, TAKEN, {})
+        try:
+            kept = [name for group in pipeline.groups for name in group.views]
+            for name in request.views:
+                self._keeper.known_view(name)
+                if name not in kept:
+                    raise _not_kept(name)
+            warehouse = self._keeper.warehouse()
+            found = [audited(pipeline, warehouse, name) for name in request.views or kept]
+        except ViewkeeperError as error:
+            self._requests.answer(request, FAILED, error.as_dict())
+        else:
+            self._requests.answer(request, DONE, {"views": [each.as_dict() for each in found]})
 
     def _carry_out(self, request: Request) -> None:
         """Prepare the next pipeline for a request; what is wrong with it, only its sender hears."""
@@ -218,6 +242,15 @@ class Running:
         }
         self._on_event({"event": "rebuilt" if views else "reloaded", **told})
         self._requests.answer(request, DONE, told)
+
+
+def _not_kept(view: str) -> UsageError:
+    return UsageError(
+        "view-not-kept",
+        f"the run does not keep view {view} now",
+        detail="it is virtual, was retired, or its source can't go on",
+        hint="viewkeeper status says which",
+    )
 
 
 def source_first(view: str, error: SourceError) -> UsageError:
