@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -83,6 +83,8 @@ class LiveWorld:
     seed: int
     # Where a job's rows are staged; in memory, unless a session is given that everything goes to.
     session: Any = None
+    # Stands for a session whose executors are this process, and which has nothing to compute.
+    NOWHERE: ClassVar[Any] = SimpleNamespace(sparkContext=SimpleNamespace(master="local"))
 
     def __post_init__(self) -> None:
         self.rng = random.Random(f"live {self.seed}")
@@ -142,7 +144,7 @@ class LiveWorld:
             tuple(sorted(sources)),
             self.tables,
             sources,  # type: ignore[arg-type]
-            SimpleNamespace(bulk=self.session),  # type: ignore[arg-type]
+            SimpleNamespace(bulk=self.session or self.NOWHERE),  # type: ignore[arg-type]
             None,  # type: ignore[arg-type]
         )
         return workshop.manager(View(self.definition, ""))
@@ -185,7 +187,7 @@ class LiveWorld:
 
     def _staging(self, folder: Path) -> Staging:
         if self.session is None:
-            return Staging(None, folder)  # type: ignore[arg-type]
+            return Staging(self.NOWHERE, folder)
         return Staging(self.session, folder, in_process_rows_max=0, in_arrow_rows_max=0)
 
     def _job(self, batch: tuple[Arrival, ...], told: int, staging: Staging) -> SimpleNamespace:
