@@ -46,7 +46,7 @@ EVERYTHING = {
 
 
 @cache
-def tests_in(file: Path) -> frozenset[str]:
+def functions_in(file: Path) -> frozenset[str]:
     tree = ast.parse(file.read_text(encoding="utf-8"))
     return frozenset(n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef))
 
@@ -68,7 +68,7 @@ def test_every_file_and_every_test_is_there() -> None:
         for test in item.get("tests", ()):
             file, _, name = test.partition("::")
             path = ROOT / "tests" / file
-            if not path.exists() or name not in tests_in(path) or not name.startswith("test_"):
+            if not path.exists() or name not in functions_in(path) or not name.startswith("test_"):
                 gone.append(f"{place}: {test}")
     assert gone == []
 

@@ -61,14 +61,16 @@ def test_links_between_pages_lead_to_pages_of_the_site(site: Path) -> None:
             assert (file.parent / link).exists(), f"{file.relative_to(site)}: {link}"
 
 
-def test_a_page_that_no_section_names_fails_the_build(tmp_path: Path) -> None:
+def test_a_page_that_is_gone_fails_the_build_and_a_new_one_is_found(tmp_path: Path) -> None:
     (tmp_path / "docs" / "decisions").mkdir(parents=True)
-    (tmp_path / "docs" / "lost.md").write_text("# Lost\n")
-    (tmp_path / "docs" / "site.toml").write_text('[[sections]]\ntitle = "A"\npages = ["gone.md"]\n')
-    assert build(tmp_path, tmp_path / "site") == [
-        "docs/site.toml does not name lost.md",
-        "docs/site.toml names gone.md: no such page",
-    ]
+    (tmp_path / "docs" / "images").mkdir()
+    (tmp_path / "docs" / "new.md").write_text("# New\n")
+    way = tmp_path / "docs" / "site.toml"
+    way.write_text('[[sections]]\ntitle = "A"\npages = ["gone.md"]\n')
+    assert build(tmp_path, tmp_path / "site") == ["docs/site.toml names gone.md: no such page"]
+    way.write_text("sections = []\n")
+    assert build(tmp_path, tmp_path / "site") == []
+    assert "<h1" in (tmp_path / "site" / "new.html").read_text()
 
 
 def test_headings_get_the_anchors_that_github_gives_them() -> None:

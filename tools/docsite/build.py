@@ -25,23 +25,25 @@ class Section:
 
 
 def sections(root: Path) -> tuple[Section, ...]:
-    """The way through the pages as ``docs/site.toml`` has it; decisions follow by themselves."""
-    document = tomllib.loads((root / "docs" / "site.toml").read_text(encoding="utf-8"))
-    written = tuple(Section(s["title"], tuple(s["pages"])) for s in document["sections"])
-    decisions = sorted((root / "docs" / "decisions").glob("*.md"))
-    return (*written, Section("Decisions", tuple(f"decisions/{file.name}" for file in decisions)))
+    """The way through the pages as ``docs/site.toml`` has it; the others follow, decisions last."""
+    docs = root / "docs"
+    document = tomllib.loads((docs / "site.toml").read_text(encoding="utf-8"))
+    written = [Section(s["title"], tuple(s["pages"])) for s in document["sections"]]
+    there = sorted(str(file.relative_to(docs)) for file in docs.rglob("*.md"))
+    decisions = tuple(page for page in there if page.startswith("decisions/"))
+    named = {page for section in written for page in (*section.pages, *decisions)}
+    others = tuple(page for page in there if page not in named)
+    more = [Section("More", others)] if others else []
+    return (*written, *more, Section("Decisions", decisions))
 
 
 def build(root: Path, target: Path) -> list[str]:
-    """Write the site; what is wrong with it, a line each: dead links, pages that no section names."""
+    """Write the site; what is wrong with it, a line each: dead links, pages that are not there."""
     docs = root / "docs"
     parts = sections(root)
     order = [page for part in parts for page in part.pages]
     there = sorted(str(file.relative_to(docs)) for file in docs.rglob("*.md"))
-    problems = [f"docs/site.toml does not name {page}" for page in there if page not in order]
-    problems += [
-        f"docs/site.toml names {page}: no such page" for page in order if page not in there
-    ]
+    problems = [f"docs/site.toml names {page}: no such page" for page in order if page not in there]
     if problems:
         return problems
     for page in there:

@@ -1,4 +1,2 @@
 -- consistency: strong
--- dispensable: region
--- evolve: approve
-SELECT c.name, c.region FROM crm.customers c
+SELECT c.customer_id, c.name FROM crm.customers c
