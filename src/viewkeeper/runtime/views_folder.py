@@ -7,12 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from textwrap import indent
 
+from viewkeeper.algebra.inference import type_of
 from viewkeeper.errors import UsageError
+from viewkeeper.evolution.rewriting import term_expressions
+from viewkeeper.evolution.synchronization import refreshed
 from viewkeeper.runtime.view import View
 from viewkeeper.runtime.view_files import written_views
 from viewkeeper.sources.interface import Source
 from viewkeeper.views.catalog import Catalog, CatalogRelation
-from viewkeeper.views.definition import RelationName
+from viewkeeper.views.definition import RelationName, ViewDefinition
 from viewkeeper.views.parser import parse_with_references
 from viewkeeper.views.storing import definition_from_text
 from viewkeeper.warehouse.columns import schema_from_json
@@ -95,8 +98,10 @@ def _is_from(definition: Definition, text: str) -> bool:
 def _as_stored(
     name: str, definition: Definition, catalog: Catalog, texts: Mapping[str, str]
 ) -> View:
-    if definition.tree and definition.relations is not None:
+    if definition.tree:
         tree = definition_from_text(definition.tree)
+        if definition.relations is None:
+            tree = _over(tree, catalog)
         return View(tree, definition.text, definition.origin, evolved=definition.evolved)
     known = {r.name: r for r in catalog.relations} | {
         r.name: r for r in stored_relations(definition)
@@ -108,13 +113,33 @@ def _as_stored(
     except UsageError as error:
         if not definition.origin:
             raise
-        raise UsageError(
-            "evolved-view-unreadable",
-            f"the text that view {name} evolved to can't be read back",
-            detail=str(error),
-            hint=f"write the names that its sources have now into views/{name}.sql: it is filled anew",
-        ) from None
+        raise _unreadable(name, str(error)) from None
     return View(parsed, definition.text, definition.origin, evolved=definition.evolved)
+
+
+def _over(definition: ViewDefinition, catalog: Catalog) -> ViewDefinition:
+    """A view over its relations as they are now; raises UsageError where it does not fit them."""
+    known = {relation.name for relation in catalog.relations}
+    gone = [str(name) for name in definition.relations if name not in known]
+    if gone:
+        raise _unreadable(definition.name, f"there is no {', '.join(gone)} any more")
+    try:
+        fresh = refreshed(definition, catalog)
+        for term in fresh.all_terms:
+            for expression in term_expressions(term):
+                type_of(expression, term.joined_schema)
+    except UsageError as error:
+        raise _unreadable(definition.name, str(error)) from None
+    return fresh
+
+
+def _unreadable(name: str, detail: str) -> UsageError:
+    return UsageError(
+        "evolved-view-unreadable",
+        f"view {name}, as it evolved, can't be read over its sources as they are now",
+        detail=detail,
+        hint=f"write the names that its sources have now into views/{name}.sql: it is filled anew",
+    )
 
 
 def stored_relations(definition: Definition) -> tuple[CatalogRelation, ...]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from viewkeeper.algebra.types import INTEGER, STRING, Schema
+from viewkeeper.errors import UsageError
 from viewkeeper.runtime.evolving import Evolution, foreseen
 from viewkeeper.runtime.views_folder import parsed_or_stored, parsed_views
 from viewkeeper.sources.interface import RelationSchema, SchemaChange
@@ -44,6 +45,7 @@ RICH = {
     "SELECT b.name, COUNT(*) AS n FROM shop.orders o JOIN big b ON o.k = b.k GROUP BY b.name",
 }
 CUSTOMERS = RelationName("crm", "customers")
+WIDER = Schema.of(k=INTEGER, title=STRING, since=INTEGER)
 
 
 @pytest.mark.parametrize("name", RICH)
@@ -71,6 +73,15 @@ def test_a_rich_view_that_evolved_is_read_back_as_it_became(name: str) -> None:
         evolved.text,
         RICH[name],
     )
+    # Filled anew, it is over its relations as they are now.
+    clients = CatalogRelation(RelationName("crm", "clients"), WIDER, ("k",))
+    now = Catalog((*CATALOG.relations, clients))
+    (anew,) = parsed_or_stored({name: RICH[name]}, now, {name: state}, [name]).values()
+    assert {o.schema for t in anew.definition.all_terms for o in t.occurrences} >= {WIDER}
+    with pytest.raises(UsageError) as caught:
+        parsed_or_stored({name: RICH[name]}, CATALOG, {name: state}, [name])
+    assert caught.value.code == "evolved-view-unreadable"
+    assert "crm.clients" in caught.value.detail
     # The old file's meaning ends when its user writes another one.
     other = {name: RICH[name].replace("name", "title").replace("customers", "clients")}
     (anew,) = parsed_or_stored(other, evolution.catalog, {name: state}).values()
