@@ -41,6 +41,7 @@ _KEYS: dict[str, dict[str, type | tuple[type, ...]]] = {
         "outbox": str,
     },
     "transactions": {"timeout_seconds": (int, float), "overdue": str},
+    "audit": {"every_seconds": (int, float), "keys": (int, float)},
 }
 
 
@@ -65,6 +66,11 @@ class SourceConfig:
         return _located(filled(self._url), self.folder)
 
     @property
+    def variables(self) -> frozenset[str]:
+        """The environment variables that its texts ask for."""
+        return frozenset(re.findall(r"\$\{(\w+)\}", f"{self._url} {self._feed_url or ''}"))
+
+    @property
     def feed_url(self) -> str | None:
         return None if self._feed_url is None else _located(filled(self._feed_url), self.folder)
 
@@ -86,6 +92,9 @@ class ProjectConfig:
     # Transactions over several sources: how long their parts are waited for, and what then.
     tie_timeout_seconds: float = TIE_TIMEOUT_SECONDS
     tie_overdue: str = OVERDUE[0]
+    # How often a run checks one of its views, and how many of its keys.
+    audit_every_seconds: float | None = None
+    audit_keys: float | None = None
     # What the user knows of relations that can stand for each other, as the file has it.
     knowledge: Mapping[str, Any] = field(default_factory=dict)
 
@@ -112,7 +121,10 @@ def read_project(folder: Path) -> ProjectConfig:
     file = folder / PROJECT_FILE
     document = _document(file)
     _require_known(
-        document, ("warehouse", "spark", "sources", "transactions", "knowledge"), "the file", file
+        document,
+        ("warehouse", "spark", "sources", "transactions", "audit", "knowledge"),
+        "the file",
+        file,
     )
     warehouse = _table(document, "warehouse", "warehouse", file)
     spark = _table(document, "spark", "spark", file)
@@ -124,6 +136,10 @@ def read_project(folder: Path) -> ProjectConfig:
         raise _bad(
             file, "overdue in [transactions] is unknown", detail=f"known are: {', '.join(OVERDUE)}"
         )
+    audit = _table(document, "audit", "audit", file)
+    for setting in audit:
+        if audit[setting] < 0:
+            raise _bad(file, f"{setting} in [audit] must not be below zero")
     path = warehouse.get("path", "warehouse")
     return ProjectConfig(
         folder=folder,
@@ -137,6 +153,8 @@ def read_project(folder: Path) -> ProjectConfig:
         keep_days=warehouse.get("keep_days"),
         tie_timeout_seconds=ties.get("timeout_seconds", TIE_TIMEOUT_SECONDS),
         tie_overdue=ties.get("overdue", OVERDUE[0]),
+        audit_every_seconds=audit.get("every_seconds"),
+        audit_keys=audit.get("keys"),
         knowledge=document.get("knowledge", {}),
     )
 

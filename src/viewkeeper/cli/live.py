@@ -105,6 +105,8 @@ def _sentence(event: Mapping[str, Any]) -> str:
             )
         case "source_waiting":
             return f"Waiting: {event['error']['message']}"
+        case "audited":
+            return f"Audit of {event['view']}: {event['verdict']}"
         case "views_stopped":
             stopped = ", ".join(event["views"]) or "no view"
             hint = (

@@ -39,7 +39,7 @@ def status(
     good = (
         found["state"] == "running"
         and all(source["state"] == "ok" for source in found["sources"].values())
-        and not any(view["error"] for view in found["views"].values())
+        and not any(view["error"] or view["differs"] for view in found["views"].values())
     )
     if as_json:
         write_json(found | {"ok": good})
@@ -74,6 +74,8 @@ def _status(keeper: Any) -> dict[str, Any]:
             name: {
                 "state": _view_state(view, run, name),
                 "error": run.get("stopped_views", {}).get(name),
+                "audit": run.get("audits", {}).get(name),
+                "differs": run.get("audits", {}).get(name, {}).get("verdict") == "different",
                 "rebuilt": view.definition.rebuilt,
                 "level": run["views"].get(name, {}).get("level"),
                 "protocol": run["views"].get(name, {}).get("protocol"),
@@ -140,6 +142,12 @@ def _show(found: dict[str, Any]) -> None:
         )
     console().print(grid)
     for name, view in found["views"].items():
+        if view["differs"]:
+            write_line(f"{name}: the audit at transaction {view['audit'].get('txn')} differs")
+            for kind in ("missing", "extra"):
+                for row in view["audit"].get(kind, ())[:3]:
+                    write_line(f"    {kind} {tuple(row['row'])!r} × {row['count']}")
+            write_line(f"    viewkeeper rebuild {name}")
         if view["error"]:
             write_line(f"{name}: {view['error']['message']} [{view['error']['code']}]")
             write_line(f"    {view['error']['hint']}")

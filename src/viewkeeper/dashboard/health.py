@@ -79,11 +79,26 @@ def of_freshness(seconds: float | None, target: float | None) -> Health:
     return Health(verdict, told)
 
 
+def of_source(error: Mapping[str, Any] | None) -> Health:
+    """Whether the view's source can go on for it."""
+    if error is None:
+        return Health("good", "its sources can go on")
+    return Health("bad", f"stopped: {error['message']}. {error.get('hint', '')}".rstrip(". "))
+
+
+def later(*audits: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """The newest of some audits of one view; one that runs now is newer than all."""
+    found = [audit for audit in audits if audit is not None]
+    return max(found, key=lambda a: str(a.get("at", "9999")), default=None)
+
+
 def of_audit(audit: Mapping[str, Any] | None) -> Health:
     """What the last audit found."""
     match audit:
         case {"verdict": "different", "txn": txn}:
             return Health("bad", f"the audit at transaction {txn} found differences")
+        case {"verdict": "different", "error": {"message": message}}:
+            return Health("bad", f"its rows can't be read: {message}")
         case {"verdict": "equal", "txn": txn}:
             return Health("good", f"the audit at transaction {txn} found no difference")
         case _:

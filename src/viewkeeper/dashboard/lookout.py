@@ -16,9 +16,11 @@ from viewkeeper.dashboard.descriptions import Descriptions
 from viewkeeper.dashboard.health import (
     Health,
     lag_verdict,
+    later,
     of_audit,
     of_freshness,
     of_run,
+    of_source,
     seconds_of,
     worst,
 )
@@ -153,10 +155,13 @@ class Lookout:
         told = run["views"].get(name, {})
         target = seconds_of((described or {}).get("settings", {}).get("freshness"))
         fresh = _freshness(run, [sources[source] for source in reads])
-        audit = self.audits.last(name)
+        audit = later(self.audits.last(name), run.get("audits", {}).get(name))
         age = None if latest is None else round((now - latest.committed_at).total_seconds(), 1)
         declared = (described or {}).get("reaches", {})
-        health = worst((of_run(run), of_freshness(fresh, target), of_audit(audit)))
+        stopped = run.get("stopped_views", {}).get(name)
+        health = worst(
+            (of_source(stopped), of_audit(audit), of_run(run), of_freshness(fresh, target))
+        )
         retired = state is not None and state.definition.is_retired
         if retired:
             health = Health("idle", "a schema change ended it; its last state stays readable")

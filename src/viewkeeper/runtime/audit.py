@@ -22,6 +22,7 @@ class Audit:
     rows: int
     missing: tuple[tuple[Any, int], ...]
     extra: tuple[tuple[Any, int], ...]
+    checked: str = "all rows"
 
     @property
     def is_equal(self) -> bool:
@@ -36,6 +37,7 @@ class Audit:
             "verdict": "equal" if self.is_equal else "different",
             "txn": self.txn,
             "rows": self.rows,
+            "checked": self.checked,
             "missing": shown(self.missing),
             "extra": shown(self.extra),
         }
@@ -50,8 +52,14 @@ def audited(pipeline: Pipeline, warehouse: Warehouse, view: str) -> Audit:
         found = SparkRelation.from_frame(frame, expected.schema)
         rows = int(frame.groupBy().sum("_count").collect()[0][0] or 0)
         difference: Bag = (found - expected).to_bag()
+    return audit_of(view, latest.last_txn, rows, difference)
+
+
+def audit_of(
+    view: str, txn: int, rows: int, difference: Bag, *, checked: str = "all rows"
+) -> Audit:
+    """The verdict on what was found minus what was expected; the first rows of it stand for all."""
     missing = [(row, -count) for row, count in difference.sorted() if count < 0]
     extra = [(row, count) for row, count in difference.sorted() if count > 0]
-    return Audit(
-        view, latest.last_txn, rows, tuple(missing[:ROWS_SHOWN_MAX]), tuple(extra[:ROWS_SHOWN_MAX])
-    )
+    shown = tuple(missing[:ROWS_SHOWN_MAX]), tuple(extra[:ROWS_SHOWN_MAX])
+    return Audit(view, txn, rows, *shown, checked)

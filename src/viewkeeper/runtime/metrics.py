@@ -29,6 +29,8 @@ METRICS: tuple[tuple[str, str, str], ...] = (
     ("viewkeeper_source_waits_total", "counter", "Times a source had to be waited for."),
     ("viewkeeper_view_stopped", "gauge", "1 while a view's source can't go on for it."),
     ("viewkeeper_view_rebuilds_total", "counter", "Times a view was filled anew on request."),
+    ("viewkeeper_view_audits_total", "counter", "Times a view was checked by its run."),
+    ("viewkeeper_view_differs", "gauge", "1 while a view's last audit found differences."),
     ("viewkeeper_view_rows_inserted_total", "counter", "Rows put into a view."),
     ("viewkeeper_view_rows_deleted_total", "counter", "Rows taken out of a view."),
 )
@@ -53,6 +55,11 @@ class Metrics:
                     for view in event["views"]:
                         self._set("viewkeeper_view_stopped", 0, view=view)
                         self._add("viewkeeper_view_rebuilds_total", 1, view=view)
+                case "audited":
+                    view, verdict = event["view"], event["verdict"]
+                    self._add("viewkeeper_view_audits_total", 1, view=view)
+                    if verdict != "unknown":
+                        self._set("viewkeeper_view_differs", verdict == "different", view=view)
                 case "source_waiting":
                     source = str(event["error"].get("source", ""))
                     self._add("viewkeeper_source_waits_total", 1, source=source)

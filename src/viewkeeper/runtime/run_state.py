@@ -32,6 +32,8 @@ class RunState:
             "views": {name: _kept(view) for name, view in views.items()},
             # What was measured goes on from run to run: advice needs more than a short one.
             "traffic": read_run_state(folder).get("traffic") or no_traffic(_now()),
+            # So does what was found wrong.
+            "audits": read_run_state(folder).get("audits") or {},
         }
 
     def __enter__(self) -> RunState:
@@ -59,7 +61,16 @@ class RunState:
             case "views_stopped":
                 stopped = dict.fromkeys(event["views"], event["error"])
                 self._state["stopped_views"] = self._state.get("stopped_views", {}) | stopped
+            case "audited":
+                audits = self._state.get("audits", {})
+                known = audits.get(event["view"], {})
+                told = {**event, "at": _now()}
+                # What could not be checked again is still what it was found to be.
+                if not (event["verdict"] == "unknown" and known.get("verdict") == "different"):
+                    self._state["audits"] = audits | {event["view"]: told}
             case "rebuilt":
+                audits = self._state.get("audits", {})
+                self._state["audits"] = {n: a for n, a in audits.items() if n not in event["views"]}
                 known = self._state.get("stopped_views", {})
                 self._state["stopped_views"] = {
                     name: error for name, error in known.items() if name not in event["views"]

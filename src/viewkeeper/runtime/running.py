@@ -20,10 +20,12 @@ from typing import TYPE_CHECKING, Any
 
 from viewkeeper.errors import SourceError, UsageError, ViewkeeperError
 from viewkeeper.runtime.audit import audited
+from viewkeeper.runtime.auditor import Auditor
 from viewkeeper.runtime.bulk_reading import RowsRead
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.runtime.report import RunReport
 from viewkeeper.runtime.requests import AUDIT, DONE, FAILED, REBUILD, TAKEN, Request, Requests
+from viewkeeper.runtime.settings import audit_settings_of
 from viewkeeper.runtime.surroundings import Cycle
 from viewkeeper.runtime.traffic import changed_rows
 from viewkeeper.views.definition import RelationName
@@ -49,6 +51,7 @@ class Running:
         self._stop = stop
         self._requests = Requests(keeper.config.folder)
         self._looked_at = 0.0
+        self._auditor = Auditor(audit_settings_of(keeper.config), keeper.config.folder)
         # Views whose source can't go on, and why.
         self._resting: dict[str, SourceError] = {}
         # A request that waits for the end of the pipeline, and the one that the next one carries out.
@@ -120,6 +123,10 @@ class Running:
                 self._on_event(_batch_event(cycle))
             elif self._until_caught_up and pipeline.has_applied(targets):
                 break
+            if self._auditor.is_due and not self._until_caught_up:
+                audit = self._auditor.audit(pipeline, self._keeper.warehouse())
+                if audit is not None:
+                    self._on_event({"event": "audited", **audit})
         return False
 
     def _cycle(self, pipeline: Pipeline) -> Cycle | None:

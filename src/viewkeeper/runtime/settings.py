@@ -7,6 +7,7 @@ from pathlib import Path
 
 from viewkeeper.errors import UsageError
 from viewkeeper.project import ProjectConfig
+from viewkeeper.runtime.auditor import AuditSettings
 from viewkeeper.runtime.jobs import STAGE
 from viewkeeper.runtime.pacing import SourceLimits
 from viewkeeper.spark.session import SparkSettings
@@ -27,7 +28,8 @@ def spark_settings_of(config: ProjectConfig) -> SparkSettings:
     Raises UsageError when executors elsewhere would see nothing of what is handed over to them.
     """
     extra = storage_of(config).spark_settings() | dict(config.spark_config)
-    settings = SparkSettings(master=config.spark_master, extra=extra)
+    hidden = tuple(sorted({v for source in config.sources.values() for v in source.variables}))
+    settings = SparkSettings(master=config.spark_master, extra=extra, hidden=hidden)
     if settings.is_local or settings.is_connect:
         return settings
     return replace(settings, extra={STAGE: _stage_of(config), **extra})
@@ -53,6 +55,15 @@ def limits_of(config: ProjectConfig) -> dict[str, SourceLimits]:
         name: SourceLimits(source.queries_per_second, source.rows_per_second)
         for name, source in config.sources.items()
     }
+
+
+def audit_settings_of(config: ProjectConfig) -> AuditSettings:
+    """How a run checks its own views; what the project does not say is as usual."""
+    usual = AuditSettings()
+    every, keys = config.audit_every_seconds, config.audit_keys
+    return AuditSettings(
+        usual.every_seconds if every is None else every, usual.keys if keys is None else int(keys)
+    )
 
 
 def retention_of(config: ProjectConfig) -> Retention:

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -67,6 +67,10 @@ HONEST_JVM = ("-XX:+ExitOnOutOfMemoryError",)
 QUICK_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 
 
+# Settings of Spark that nobody may read in a list of processes.
+SECRET_SETTING = re.compile(r"secret|password|token|credential|access[.]?key", re.IGNORECASE)
+
+
 @dataclass(frozen=True)
 class SparkSettings:
     """What a user may choose about Spark.
@@ -80,7 +84,9 @@ class SparkSettings:
     driver_memory: str = "2g"
     ui: bool = False
     quick_start: bool = True
-    extra: Mapping[str, str] = field(default_factory=dict)
+    extra: Mapping[str, str] = field(default_factory=dict, repr=False)
+    # Environment variables that the JVM must not inherit: they hold passwords of sources.
+    hidden: tuple[str, ...] = ()
 
     @property
     def is_local(self) -> bool:
@@ -186,12 +192,31 @@ def _started_context(settings: SparkSettings, folder: Path) -> SparkContext:
     for name, value in _context_settings(settings, folder).items():
         configuration.set(name, value)
     if SparkContext._gateway is None:
-        with _log_file(folder).open("wb") as log, _children_ignore_sigterm():
+        with (
+            _log_file(folder).open("wb") as log,
+            _children_ignore_sigterm(),
+            _without_variables(settings.hidden),
+        ):
             launch: Any = launch_gateway
-            gateway = launch(configuration, {"stdout": log, "stderr": subprocess.STDOUT})
+            # Its settings stand on the JVM's command line, which everybody on the machine can read.
+            # Secret ones reach Spark afterwards, through the context.
+            shown = SparkConf(loadDefaults=False).setAll(
+                [(n, v) for n, v in configuration.getAll() if not SECRET_SETTING.search(n)]
+            )
+            gateway = launch(shown, {"stdout": log, "stderr": subprocess.STDOUT})
     else:
         gateway = SparkContext._gateway
     return SparkContext(gateway=gateway, conf=configuration)
+
+
+@contextlib.contextmanager
+def _without_variables(names: Iterable[str]) -> Iterator[None]:
+    """What is started in here does not inherit these variables."""
+    kept = {name: os.environ.pop(name) for name in names if name in os.environ}
+    try:
+        yield
+    finally:
+        os.environ.update(kept)
 
 
 @contextlib.contextmanager
