@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from collections import deque
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Self
@@ -60,6 +61,7 @@ class LiveScene:
         self.folder = folder
         self.postgres = EmbeddedPostgres()
         self._run: subprocess.Popen[str] | None = None
+        self._said: deque[str] = deque(maxlen=9)
         self._ended = threading.Event()
         self._writer = threading.Thread(target=self._write, daemon=True)
         # The newest order that is certainly committed; orders are written one by one, in order.
@@ -85,8 +87,11 @@ class LiveScene:
     def stop_run(self) -> None:
         """As with Ctrl-C."""
         if self._run is not None:
+            ended = self._run.poll()
+            if ended is not None:
+                print(f"the run ended by itself, with {ended}", *self._said)  # noqa: T201
             self._run.send_signal(signal.SIGTERM)
-            self._run.communicate()
+            self._run.wait()
             self._run = None
 
     def _fill(self) -> None:
@@ -116,8 +121,8 @@ class LiveScene:
         )
         url = str(self._event("dashboard")["url"])
         self._event("loaded")
-        # Nobody reads further events: a full pipe must not hold the run up.
-        threading.Thread(target=self._run.stdout.read, daemon=True).start()  # type: ignore[union-attr]
+        # Only the last events are kept: a full pipe must not hold the run up.
+        threading.Thread(target=self._said.extend, args=(self._run.stdout,), daemon=True).start()
         return url
 
     def _event(self, wanted: str) -> dict[str, Any]:

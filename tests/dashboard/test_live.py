@@ -183,11 +183,44 @@ def test_a_dropped_column_waits_for_a_word_and_gets_it(scene, live_page):
     await_transaction_after(live_page, transaction(live_page))
 
 
+def test_a_rename_is_approved(scene, live_page):
+    """It waits, the old version stays readable, and what was written meanwhile comes behind it."""
+    scene.postgres.run_script("ALTER TABLE customers RENAME COLUMN name TO full_name;")
+    go(live_page, scene, "/evolution")
+    change = live_page.locator("li[data-status]", has_text="RENAME COLUMN name TO full_name")
+    expect(change).to_have_attribute("data-status", "pending", timeout=RECOVERED_MS)
+    effect = change.locator(".effect", has_text="View contacts")
+    expect(effect).to_contain_text("goes on under other names")
+    expect(effect.get_by_label("Before")).to_contain_text("c.name")
+    expect(effect.get_by_label("After")).to_contain_text("c.full_name AS name")
+    stands_at = transaction(live_page)
+    newest = scene.newest_order
+    while scene.newest_order == newest:
+        live_page.wait_for_timeout(50)
+    go(live_page, scene, "/views/contacts")
+    heads = live_page.locator(".extent th")
+    live_page.get_by_role("button", name="Newest", exact=True).click()
+    expect(heads).to_have_text(["times", "customer_id", "name"])
+    assert transaction(live_page) == stands_at
+
+    go(live_page, scene, "/evolution")
+    change.get_by_role("button", name="Approve").click()
+    expect(change).to_have_attribute("data-status", "applied", timeout=RECOVERED_MS)
+    go(live_page, scene, "/views/contacts")
+    live_page.get_by_text("Version 3, since transaction").wait_for(timeout=RECOVERED_MS)
+    live_page.get_by_role("button", name="Newest", exact=True).click()
+    expect(heads).to_have_text(["times", "customer_id", "name"])
+    go(live_page, scene, "/")
+    await_transaction_after(live_page, stands_at)
+
+
 def test_a_view_is_audited_from_its_page(scene, live_page):
-    """While the run holds the warehouse an audit is refused; afterwards it finds the view right."""
+    """By the run itself while there is one, at the state it stands at; else by a process of its own."""
     go(live_page, scene, "/views/sales")
+    before = transaction(live_page)
     live_page.get_by_role("button", name="Run an audit").click()
-    live_page.get_by_text("no verdict").wait_for(timeout=AUDITED_MS)
+    live_page.get_by_text("right at transaction").wait_for(timeout=AUDITED_MS)
+    await_transaction_after(live_page, before)
     live_page.goto("about:blank")
     scene.stop_run()
     with dashboard(scene.folder) as server:
