@@ -143,9 +143,7 @@ def foreseen(reported: SchemaChange, views: Mapping[str, View], known: Evolution
     """What becomes of the views when a source did this."""
     before, after = _relations(reported)
     before, renamed = _by_our_names(before, reported.renamed_columns, known.catalog)
-    # A table under another name has the rows that it had.
-    rewrites = reported.rewrites and reported.renamed_to is None
-    steps = differences(before, after, renamed, rewrites=rewrites)
+    steps = differences(before, after, renamed, rewrites=reported.rewrites)
     evolving = {name: EvolvingView(v.definition, v.preferences) for name, v in views.items()}
     effects: list[Effect] = []
     for _, found in planned(steps, evolving, known.knowledge, known.catalog):

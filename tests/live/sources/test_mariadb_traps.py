@@ -271,7 +271,17 @@ def test_a_renamed_table_says_where_it_went(source, writer):
     start = source.start_position()
     writer("ALTER TABLE things RENAME TO objects")
     [change] = items_since(source, start)
-    assert (change.after, change.renamed_to) == (None, "objects")
+    assert (change.after, change.renamed_to, change.rewrites) == (None, "objects", False)
+
+
+def test_a_table_renamed_and_changed_at_once_is_first_changed(source, writer):
+    start = source.start_position()
+    writer("ALTER TABLE things MODIFY id DECIMAL(30, 0), CHANGE name title TEXT, RENAME objects")
+    changed, renamed = items_since(source, start)
+    assert str(changed.after.schema.type_of("id")) == "decimal(30,0)"
+    assert (changed.relation, changed.renamed_to) == ("things", None)
+    assert renamed.before == changed.after
+    assert (renamed.after, renamed.renamed_to, renamed.rewrites) == (None, "objects", False)
 
 
 def test_a_table_made_from_a_query_comes_with_its_rows(source, writer):

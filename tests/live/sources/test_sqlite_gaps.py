@@ -233,7 +233,7 @@ def test_a_renamed_table_says_its_new_name(source, writer):
     writer.run("ALTER TABLE things RENAME TO objects")
     writer.run("INSERT INTO objects VALUES (2, 'b', 2)")
     one, two, change = events(source, start)
-    assert (change.after, change.renamed_to) == (None, "objects")
+    assert (change.after, change.renamed_to, change.rewrites) == (None, "objects", False)
     # The log goes on: whatever was written in the meantime comes before the change, the rest after.
     assert [t.changes[0].inserted for t in (one, two)] == [[(1, "n", None)], [(2, "b", 2)]]
     writer.run("ALTER TABLE objects RENAME COLUMN name TO title")

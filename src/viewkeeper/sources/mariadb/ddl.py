@@ -45,6 +45,8 @@ class ChangesTables:
     rewrites: bool
     # Whether they may differ only in columns that got another type: then the types tell.
     only_retypes: bool = False
+    # RENAME TABLE: a table has its rows and columns under its new name.
+    only_renames: bool = False
     # Old to new names of columns that were renamed.
     renamed_columns: tuple[tuple[str, str], ...] = ()
     # Old to new (database, table).
@@ -158,7 +160,7 @@ def _definition(tokens: list[_Token], words: list[str], database: str) -> Verdic
         case "rename", "table" | "tables":
             names = _names(tokens[at + 1 :], database)
             pairs = tuple(zip(names[::2], names[1::2], strict=False))
-            return ChangesTables(names, rewrites=True, renamed_tables=pairs)
+            return ChangesTables(names, rewrites=True, only_renames=True, renamed_tables=pairs)
     return Harmless()
 
 

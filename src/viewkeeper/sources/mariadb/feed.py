@@ -13,7 +13,7 @@ have lost the log's end.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from viewkeeper.algebra.types import Row
@@ -318,18 +318,43 @@ class MariaDBFeed(Feed):
             if place in verdict.tables or (place[0], None) in verdict.tables
         ]
         return [
-            self._schema_change(relation, place, verdict, text) for place, relation in concerned
+            change
+            for place, relation in concerned
+            for change in self._schema_changes(relation, place, verdict, text)
         ]
 
-    def _schema_change(
+    def _schema_changes(
         self, relation: str, place: tuple[str, str], verdict: ddl.ChangesTables, text: str
-    ) -> SchemaChange:
+    ) -> Iterator[SchemaChange]:
+        """One; or two, where ALTER TABLE renames a table and changes it: then first the change."""
         before, after = self._tables[relation], self._surroundings.table(relation)
         if after is not None:
             refuse_problems(self._source, after)
+        moved = dict(verdict.renamed_tables).get(place) if after is None else None
+        renamed_to = self._surroundings.name_of(*moved) if moved is not None else None
+        if renamed_to is not None and before is not None and not verdict.only_renames:
+            there = self._surroundings.table(renamed_to)
+            if there is not None:
+                between = replace(there, relation=relation)
+                change = self._schema_change(relation, (before, between), verdict, text)
+                if change.rewrites or change.before != change.after:
+                    yield change
+                before = between
         self._tables[relation] = after
         self._believed[relation] = text
-        moved = dict(verdict.renamed_tables).get(place)
+        change = self._schema_change(relation, (before, after), verdict, text)
+        if renamed_to is not None:
+            change = replace(change, rewrites=False, renamed_columns={}, renamed_to=renamed_to)
+        yield change
+
+    def _schema_change(
+        self,
+        relation: str,
+        shapes: tuple[Table | None, Table | None],
+        verdict: ddl.ChangesTables,
+        text: str,
+    ) -> SchemaChange:
+        before, after = shapes
         renamed = {
             old: new
             for old, new in verdict.renamed_columns
@@ -345,7 +370,6 @@ class MariaDBFeed(Feed):
             rewrites=verdict.rewrites
             and not (verdict.only_retypes and _holds_all(before, after, renamed)),
             renamed_columns=renamed,
-            renamed_to=self._surroundings.name_of(*moved) if moved and after is None else None,
         )
 
     # -- what stops it ------------------------------------------------------------------------

@@ -214,7 +214,8 @@ class _Walk:
     def _leave(self) -> None:
         """Nothing has the relation's name any more."""
         if self.shape is not None and self.shape.layout != ABSENT:
-            self._turn(self.end, Shape(ABSENT, 0, 0, 0, "", gap=True), None, rewrites=True)
+            rewrites = self.renamed_to is None
+            self._turn(self.end, Shape(ABSENT, 0, 0, 0, "", gap=True), None, rewrites)
 
     def _compare(self) -> None:
         shape, capture = self.shape, self.capture
