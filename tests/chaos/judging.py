@@ -11,12 +11,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from chaos.scenery import BULKY, MAIN, MONEY, PINS, PROFILES, SCHEMAS, SINGLE, VIEWS
 from chaos.witness import Witness
 from viewkeeper.algebra import Bag
 from viewkeeper.consistency import SourceHistories, check
+from viewkeeper.merging.groups import partition
 from viewkeeper.timeline import Cut
 from viewkeeper.views import Level, RelationName, ViewDefinition
 from viewkeeper.views.catalog import Catalog, CatalogRelation
@@ -39,26 +40,43 @@ def definition(view: str) -> ViewDefinition:
     return parse_view(view, VIEWS[view], catalog)
 
 
+class Span(NamedTuple):
+    """The states that are looked at."""
+
+    first: int
+    last: int
+
+
 def judge(
     warehouse: Warehouse,
     witness: Witness,
     first_txn: int,
     level: Level = Level.COMPLETE,
     *,
-    is_whole: bool = True,
+    without: str | None = None,
 ) -> Judgement:
-    """Every state from ``first_txn`` on. ``is_whole``: all that was committed must be in the last."""
+    """Every state from ``first_txn`` on; all that was committed must be in the last one.
+
+    ``without``: a source that can't go on. The views over it have stopped, wherever they were, and
+    the others need not wait for them; nothing needs to be complete.
+    """
+    is_whole = without is None
     found = Judgement()
-    last = warehouse.latest().last_txn
-    found.states = last - first_txn + 1
+    # Once: a run may go on meanwhile.
+    span = Span(first_txn, warehouse.latest().last_txn)
+    found.states = span.last - span.first + 1
     for verdict in (
-        _main(warehouse, witness, first_txn, level, is_whole),
+        _main(warehouse, witness, _together(warehouse, span), level, is_whole, MAIN),
         *(
-            _single(warehouse, witness, view, source, first_txn, level, is_whole)
+            _main(warehouse, witness, span, level, False, views)
+            for views in (() if without is None else _apart(without))
+        ),
+        *(
+            _single(warehouse, witness, view, source, span, level, is_whole)
             for view, (source, _) in SINGLE.items()
         ),
-        *(_bulky(warehouse, witness, view, first_txn, is_whole) for view in BULKY),
-        _people(warehouse, witness, first_txn, is_whole),
+        *(_bulky(warehouse, witness, view, span, is_whole) for view in BULKY),
+        _people(warehouse, witness, span, is_whole),
     ):
         if verdict:
             found.violations.append(verdict)
@@ -95,18 +113,23 @@ def has_converged(warehouse: Warehouse, witness: Witness) -> bool:
 
 
 def _main(
-    warehouse: Warehouse, witness: Witness, first_txn: int, level: Level, is_whole: bool
+    warehouse: Warehouse,
+    witness: Witness,
+    span: Span,
+    level: Level,
+    is_whole: bool,
+    names: Iterable[str],
 ) -> str:
-    views = list(MAIN)
+    views = list(names)
     definitions = [definition(view) for view in views]
     relations = tuple(dict.fromkeys(name for d in definitions for name in d.relations))
     histories = witness.histories(relations)
-    per_view = [_states(warehouse, d, first_txn) for d in definitions]
+    per_view = [_states(warehouse, d, span) for d in definitions]
     states = list(zip(*per_view, strict=True))
     try:
         claims = _claims(views, states, histories)
     except LookupError as error:
-        return f"{error} (states are counted from {first_txn})"
+        return f"{error} (states are counted from {span.first})"
     if is_whole and claims[-1] != histories.end:
         return f"the last state is at {claims[-1]}, the sources are at {histories.end}"
     seen = _until(histories, claims[-1])
@@ -116,15 +139,37 @@ def _main(
     return ""
 
 
+def _together(warehouse: Warehouse, span: Span) -> Span:
+    """The states before some views of the main group stopped and others went on."""
+    last = span.last
+    for entry in reversed(warehouse.history()):
+        stands: dict[str, list[Any]] = {}
+        for view in MAIN:
+            for source, position in entry.views[view].positions.items():
+                stands.setdefault(source, []).append(position)
+        if all(position == all_[0] for all_ in stands.values() for position in all_):
+            break
+        last = min(last, entry.first_txn - 1)
+    return Span(span.first, max(span.first, last))
+
+
+def _apart(stopped: str) -> tuple[tuple[str, ...], ...]:
+    """The groups that the main group's views form while those over one source stand still."""
+    reads = {view: definition(view).relations for view in MAIN}
+    going = {v: names for v, names in reads.items() if all(n.source != stopped for n in names)}
+    return partition(going)
+
+
 def _claims(
     views: Sequence[str], states: Sequence[tuple[Bag, ...]], histories: SourceHistories
 ) -> list[Cut]:
     """For each state the cut that its copies stand at, never before that of the state before."""
-    places = {source: _places(histories, [n for _, n in pins]) for source, pins in PINS.items()}
+    used = {source: pins for source, pins in PINS.items() if source in histories.lengths}
+    places = {source: _places(histories, [n for _, n in pins]) for source, pins in used.items()}
     claims: list[Cut] = []
-    so_far = dict.fromkeys(PINS, 0)
+    so_far = dict.fromkeys(used, 0)
     for index, state in enumerate(states):
-        for source, pins in PINS.items():
+        for source, pins in used.items():
             shown = tuple(state[views.index(view)] for view, _ in pins)
             known = places[source].get(shown, ())
             later = [number for number in known if number >= so_far[source]]
@@ -176,13 +221,13 @@ def _single(
     witness: Witness,
     view: str,
     source: str,
-    first_txn: int,
+    span: Span,
     level: Level,
     is_whole: bool,
 ) -> str:
     meant = definition(view)
     histories = witness.histories(meant.relations)
-    states = [(state,) for state in _states(warehouse, meant, first_txn)]
+    states = [(state,) for state in _states(warehouse, meant, span)]
     if view == "bank" and (wrong := _lost_money(states)):
         return wrong
     if not is_whole:
@@ -210,13 +255,10 @@ def _lost_money(states: Iterable[tuple[Bag, ...]]) -> str:
     return ""
 
 
-def _bulky(
-    warehouse: Warehouse, witness: Witness, view: str, first_txn: int, is_whole: bool
-) -> str:
+def _bulky(warehouse: Warehouse, witness: Witness, view: str, span: Span, is_whole: bool) -> str:
     wanted = [a for a, b in pairwise([*witness.bulk_states[view], None]) if a != b]
-    entry = warehouse.latest()
     shown = []
-    for txn in _changed_at(warehouse, view, first_txn, entry.last_txn):
+    for txn in _changed_at(warehouse, view, span):
         state = _bulk_rows(warehouse.read_arrow(view, txn, with_count=True))
         if not shown or shown[-1] != state:
             shown.append(state)
@@ -225,12 +267,12 @@ def _bulky(
     return ""
 
 
-def _people(warehouse: Warehouse, witness: Witness, first_txn: int, is_whole: bool) -> str:
+def _people(warehouse: Warehouse, witness: Witness, span: Span, is_whole: bool) -> str:
     """Each version of the view has columns of its own; it is judged by those."""
     histories = witness.histories((PROFILES,))
     length = histories.lengths[PROFILES.source]
     at, names = 0, ()
-    for txn in _changed_at(warehouse, "people", first_txn, warehouse.latest().last_txn):
+    for txn in _changed_at(warehouse, "people", span):
         table = warehouse.read_arrow("people", txn, with_count=True)
         names = _shown(table)
         rows = _rows(table, names)
@@ -248,39 +290,39 @@ def _people(warehouse: Warehouse, witness: Witness, first_txn: int, is_whole: bo
 # -- reading ------------------------------------------------------------------------------------------
 
 
-def _states(warehouse: Warehouse, meant: ViewDefinition, first_txn: int) -> list[Bag]:
+def _states(warehouse: Warehouse, meant: ViewDefinition, span: Span) -> list[Bag]:
     """Every state of a view, by its change feed where one reaches so far."""
     view, schema = meant.name, meant.schema
-    entries = warehouse.history()
-    last = entries[-1].last_txn
-    incarnations = {
-        e.views[view].incarnation for e in entries if e.last_txn >= first_txn and view in e.views
-    }
-    if len(incarnations) > 1:
+    inside = [
+        entry.views[view].incarnation
+        for entry in warehouse.history()
+        if entry.last_txn >= span.first and entry.first_txn <= span.last + 1 and view in entry.views
+    ]
+    if len(set(inside)) > 1:
         return [
             _bag(warehouse.read_arrow(view, txn, with_count=True), schema)
-            for txn in range(first_txn, last + 1)
+            for txn in range(span.first, span.last + 1)
         ]
-    state = _bag(warehouse.read_arrow(view, first_txn, with_count=True), schema)
+    state = _bag(warehouse.read_arrow(view, span.first, with_count=True), schema)
     by_txn: dict[int, list[Any]] = {}
-    for row in warehouse.changes_arrow(view, first_txn).to_pylist():
+    for row in warehouse.changes_arrow(view, span.first, span.last).to_pylist():
         values = tuple(row[name] for name in schema.names)
         by_txn.setdefault(row["_txn"], []).append((values, row["_count"]))
     states = [state]
-    for txn in range(first_txn + 1, last + 1):
+    for txn in range(span.first + 1, span.last + 1):
         if txn in by_txn:
             state = state + Bag.signed(schema, by_txn[txn])
         states.append(state)
     return states
 
 
-def _changed_at(warehouse: Warehouse, view: str, first_txn: int, last_txn: int) -> list[int]:
+def _changed_at(warehouse: Warehouse, view: str, span: Span) -> list[int]:
     """The states in which a view may differ from the one before."""
-    entries = warehouse.history()
-    numbers = {first_txn, last_txn}
-    for entry in entries:
-        if entry.kind == "epoch" and view in entry.statistics and entry.last_txn >= first_txn:
-            numbers |= set(range(max(first_txn, entry.first_txn), entry.last_txn + 1))
+    numbers = {span.first, span.last}
+    for entry in warehouse.history():
+        if entry.kind == "epoch" and view in entry.statistics and entry.last_txn >= span.first:
+            last = min(entry.last_txn, span.last)
+            numbers |= set(range(max(span.first, entry.first_txn), last + 1))
     return sorted(numbers)
 
 

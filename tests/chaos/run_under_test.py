@@ -6,6 +6,7 @@ Everything else is the product as it is, unless a variant is asked for that is k
 from __future__ import annotations
 
 import datetime as dt
+import faulthandler
 import os
 import signal
 import threading
@@ -65,6 +66,8 @@ def repeat_deliveries(number: int, frame: object) -> None:
 def install() -> None:
     remember_pipeline()
     signal.signal(signal.SIGUSR1, repeat_deliveries)
+    # Where a run that does not come to its end stands, for whoever has to find out why.
+    faulthandler.register(signal.SIGUSR2, all_threads=True)
     if VARIANT in os.environ:
         VARIANTS[os.environ[VARIANT]](setattr)
     if CLOCK_FILE in os.environ:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -34,6 +35,7 @@ from viewkeeper.views import Level
 # be busy, and a test must not fail for that. What they needed is in the report.
 CONVERGENCE_SECONDS_MAX = 240.0
 NOTICE_SECONDS_MAX = 120.0
+REBUILD_SECONDS_MAX = 240
 RUN_ENDED_BY_US = (-9, 0)
 # Kinds of actions that keep `run` from a source for a while.
 UNREACHABLE = ("server", "network")
@@ -233,7 +235,7 @@ class Storm:
         code = rig.run.await_stop_of_views(NOTICE_SECONDS_MAX)
         if code not in action.may_end_with:
             said = code or "no error"
-            self._wrong(f"{action}: {said} instead of one of {sorted(action.may_end_with)}")
+            self._stuck(rig, f"{action}: {said} instead of one of {sorted(action.may_end_with)}")
             return
         status = _command(rig, "status", "--check")
         if status.returncode != 1:
@@ -242,13 +244,16 @@ class Storm:
     def _rebuilt(self, rig: Rig, action: Permanent) -> None:
         """What was shown until now is judged; then a new history begins with a rebuild."""
         rig.witness.pause()
-        self._add(rig, Level.STRONG, is_whole=False)
+        self._add(rig, Level.STRONG, without=action.source)
         rig.run.start()
         rig.witness.begin_history()
         rig.witness.resume()
-        rebuilt = _command(rig, "rebuild", "--source", action.source, "--allow-setup")
+        seconds = str(REBUILD_SECONDS_MAX)
+        words = ("rebuild", "--source", action.source, "--allow-setup", "--timeout", seconds)
+        rebuilt = _command(rig, *words)
         if rebuilt.returncode != 0:
-            self._wrong(f"{action}: rebuild failed: {rebuilt.stdout[-600:]}{rebuilt.stderr[-300:]}")
+            said = f"{rebuilt.stdout[-600:]}{rebuilt.stderr[-300:]}"
+            self._stuck(rig, f"{action}: rebuild failed: {said}")
             return
         rig.first_txn = json.loads(rebuilt.stdout.splitlines()[-1])["txn"]
         rig.witness.await_commits(5, 30)
@@ -278,8 +283,8 @@ class Storm:
                     return False
             self._ending.wait(0.2)
         rig.run.measure()
-        self._wrong(
-            f"{when}: the views did not get to their sources in {CONVERGENCE_SECONDS_MAX} s"
+        self._stuck(
+            rig, f"{when}: the views did not get to their sources in {CONVERGENCE_SECONDS_MAX} s"
         )
         return False
 
@@ -299,11 +304,17 @@ class Storm:
         rig.world.outages.clear()
         rig.first_txn = rig.world.warehouse.latest().last_txn
 
-    def _add(self, rig: Rig, level: Level, *, is_whole: bool = True) -> None:
-        judgement = judge(rig.world.warehouse, rig.witness, rig.first_txn, level, is_whole=is_whole)
+    def _add(self, rig: Rig, level: Level, *, without: str | None = None) -> None:
+        judgement = judge(rig.world.warehouse, rig.witness, rig.first_txn, level, without=without)
         self.report.states += judgement.states
         for violation in judgement.violations:
             self._wrong(violation)
+
+    def _stuck(self, rig: Rig, what: str) -> None:
+        """Something did not come in time: the run says where all its threads are."""
+        rig.run.signal(signal.SIGUSR2)
+        self._ending.wait(1)
+        self._wrong(what)
 
     def _wrong(self, violation: str) -> None:
         self.report.violations.append(violation)
@@ -321,6 +332,6 @@ def _command(rig: Rig, *words: str) -> subprocess.CompletedProcess[str]:
 
 def _tail(path: Path) -> str:
     try:
-        return path.read_text(errors="replace")[-3000:]
+        return path.read_text(errors="replace")[-12000:]
     except OSError:
         return ""
