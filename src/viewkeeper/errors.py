@@ -13,6 +13,13 @@ Knows nothing else of the package; everything may import it.
 
 from __future__ import annotations
 
+MESSAGE_CHARACTERS_MAX = 400
+DETAIL_CHARACTERS_MAX = 10_000
+
+
+def _shortened(text: str, characters_max: int) -> str:
+    return text if len(text) <= characters_max else text[: characters_max - 1] + "…"
+
 
 class ViewkeeperError(Exception):
     """Base of all errors that people are meant to read."""
@@ -20,6 +27,9 @@ class ViewkeeperError(Exception):
     family = "error"
 
     def __init__(self, code: str, message: str, *, detail: str = "", hint: str = "") -> None:
+        # Names and values in it come from anywhere, and may be of any length.
+        message = _shortened(message, MESSAGE_CHARACTERS_MAX)
+        detail = _shortened(detail, DETAIL_CHARACTERS_MAX)
         super().__init__(code, message, detail, hint)
         self.code = code
         self.message = message

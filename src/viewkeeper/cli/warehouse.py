@@ -56,7 +56,7 @@ def query(
     named = _named_tables(sql)
     config = read_project(project)
     # Everything that can be wrong is told before Spark takes its seconds to start.
-    _warehouse(config).snapshot(as_of)
+    _ = _warehouse(config).snapshot(as_of).views
     shown = SHOWN_ROWS if limit is None and not as_json else limit
     with Keeper(config) as keeper:
         session, snapshot = keeper.spark.bulk, keeper.warehouse().snapshot(as_of)

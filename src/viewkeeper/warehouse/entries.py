@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from viewkeeper.algebra.types import Schema
+from viewkeeper.errors import WarehouseError
 from viewkeeper.warehouse.columns import owner_of, schema_from_json, schema_to_json
 
 # What `json.dumps` takes; a source's position is such a value and means nothing to us.
@@ -172,7 +174,8 @@ class Entry:
     @cached_property
     def views(self) -> dict[str, ViewState]:
         """Every view's state, by name."""
-        return {n: ViewState.from_json(v) for n, v in json.loads(self.views_json).items()}
+        with understood():
+            return {n: ViewState.from_json(v) for n, v in json.loads(self.views_json).items()}
 
     @property
     def shown_views(self) -> dict[str, ViewState]:
@@ -190,6 +193,21 @@ class Entry:
         return min(self.first_txn, self.last_txn)
 
 
+@contextmanager
+def understood() -> Iterator[None]:
+    """What can't be read as an entry is not ours, damaged, or of a version that knows more."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException) as error:
+        raise WarehouseError(
+            "ledger-unreadable",
+            "an entry of the warehouse's ledger can't be understood",
+            detail=f"{type(error).__name__}: {error}",
+            hint="was it written by a newer Viewkeeper? then use that one; if not, it is damaged or "
+            "another program's: restore the warehouse from a backup, or choose another path",
+        ) from None
+
+
 def views_to_json(views: Mapping[str, ViewState]) -> str:
     return _dumps({name: state.as_json() for name, state in views.items()})
 
@@ -201,7 +219,8 @@ def to_arrow(entries: list[Entry]) -> pa.Table:
 
 def from_arrow(table: pa.Table) -> tuple[Entry, ...]:
     """Entries in order of their numbers."""
-    return tuple(_entry(row) for row in table.sort_by("entry").to_pylist())
+    with understood():
+        return tuple(_entry(row) for row in table.sort_by("entry").to_pylist())
 
 
 def _row(entry: Entry) -> dict[str, object]:

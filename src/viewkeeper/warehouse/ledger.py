@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from viewkeeper.errors import UsageError, WarehouseError, invariant
-from viewkeeper.warehouse.entries import LEDGER_SCHEMA, Entry, from_arrow, to_arrow
+from viewkeeper.warehouse.entries import LEDGER_SCHEMA, Entry, from_arrow, to_arrow, understood
 from viewkeeper.warehouse.storage import Storage, storage_errors
 from viewkeeper.warehouse.tables import Addition, Conflict, Table
 
@@ -152,7 +152,8 @@ class Ledger:
                 ).read()
                 for file in files
             ]
-        return from_arrow(pa.concat_tables(tables))
+        with understood():
+            return from_arrow(pa.concat_tables(tables))
 
 
 def merged_tail(rows: Sequence[int]) -> int:

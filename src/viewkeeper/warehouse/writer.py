@@ -77,6 +77,7 @@ class Writer:
         repair_torn_log(storage, FOLDER)
         self._ledger = Ledger.open(storage)
         self._latest = self._ledger.latest()
+        self._latest.views  # noqa: B018  (raises for an entry that we can't carry on from)
         self._token = self._claim()
         self._heartbeat = lease.Heartbeat(storage, self._token, clock, lease_seconds)
         self._tables: dict[str, Table] = {}

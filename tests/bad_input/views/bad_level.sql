@@ -1,0 +1,3 @@
+-- expect: bad-header
+-- consistency: perfect
+SELECT id FROM geo.regions

@@ -1,0 +1,3 @@
+-- expect: bad-header
+-- protocol: hope
+SELECT id FROM geo.regions

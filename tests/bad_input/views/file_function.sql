@@ -1,0 +1,2 @@
+-- expect: unsupported-table-function
+SELECT * FROM read_csv('/etc/passwd')

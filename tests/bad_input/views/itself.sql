@@ -1,0 +1,2 @@
+-- expect: view-cycle
+SELECT id FROM itself

@@ -1,0 +1,2 @@
+-- expect: unknown-function
+SELECT reflect('java.lang.System', 'getenv') AS r FROM geo.regions

@@ -1,0 +1,2 @@
+-- expect: not-a-query
+DELETE FROM geo.regions

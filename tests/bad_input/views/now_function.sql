@@ -1,0 +1,2 @@
+-- expect: not-deterministic
+SELECT id, now() AS r FROM geo.regions

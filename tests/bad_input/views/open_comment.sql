@@ -1,0 +1,2 @@
+-- expect: syntax-error
+SELECT id /* FROM geo.regions

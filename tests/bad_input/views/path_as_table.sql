@@ -1,0 +1,2 @@
+-- expect: unknown-source
+SELECT * FROM parquet.`/etc/passwd`

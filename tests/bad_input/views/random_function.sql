@@ -1,0 +1,2 @@
+-- expect: not-deterministic
+SELECT id, rand() AS r FROM geo.regions

@@ -1,0 +1,2 @@
+-- expect: several-statements
+SELECT id FROM geo.regions; DROP TABLE geo.regions

@@ -1,0 +1,2 @@
+-- expect: type-mismatch
+SELECT id FROM geo.regions WHERE id > name

@@ -1,0 +1,2 @@
+-- expect: unknown-column
+SELECT nothing FROM geo.regions

@@ -1,0 +1,2 @@
+-- expect: unknown-relation
+SELECT id FROM geo.nowhere

@@ -1,0 +1,2 @@
+-- expect: unknown-source
+SELECT id FROM moon.regions
