@@ -78,10 +78,14 @@ def run(
         listeners += [state.on_event, metrics.on_event]
         listeners.append(write_json if table is None else table.on_event)
 
+        telling = threading.Lock()
+
         def on_event(event: dict[str, Any]) -> None:
-            # The view update table changes all the time: it is for those who look, not a message.
-            for listener in [state.on_event] if event["event"] == "merge" else listeners:
-                listener(event)
+            # Groups tell from their own threads: nobody's line may stand in another's.
+            with telling:
+                # The view update table changes all the time: it is for those who look, no message.
+                for listener in [state.on_event] if event["event"] == "merge" else listeners:
+                    listener(event)
 
         # Spark takes Ctrl-C for itself when it starts, so we ask for it afterwards.
         keeper.spark  # noqa: B018

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
+import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -109,7 +110,8 @@ class EvolutionLog:
             return
         path = self._folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(".new")
+        # Decisions are written by the command line and by the dashboard.
+        temporary = path.with_suffix(f".{os.getpid()}.new")
         temporary.write_text(json.dumps(document, default=str), encoding="utf-8")
         temporary.replace(path)
 

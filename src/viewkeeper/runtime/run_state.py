@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,12 @@ FILE = ".viewkeeper/run.json"
 
 
 class RunState:
-    """Written on every event of a run; says ``stopped`` after it."""
+    """Written on every event of a run; says ``stopped`` after it. Thread-safe: groups tell too."""
 
     def __init__(self, folder: Path, views: Mapping[str, View]) -> None:
         """Raises UsageError for a view that nobody can keep as it is declared."""
         self._path = folder / FILE
+        self._lock = threading.Lock()
         self._state: dict[str, Any] = {
             "pid": os.getpid(),
             "state": "starting",
@@ -42,10 +44,16 @@ class RunState:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._state["state"] = "stopped"
-        self._write()
+        with self._lock:
+            self._state["state"] = "stopped"
+            self._write()
 
     def on_event(self, event: Mapping[str, Any]) -> None:
+        """Take note of what the run does, and tell it."""
+        with self._lock:
+            self._note(event)
+
+    def _note(self, event: Mapping[str, Any]) -> None:
         match event["event"]:
             case "loading":
                 self._state["state"] = "loading"
