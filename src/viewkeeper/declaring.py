@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 from viewkeeper.errors import UsageError
 
@@ -43,9 +43,19 @@ class DeclaredView:
         )
 
 
+@overload
+def view(function: Callable[[], Any], /) -> DeclaredView: ...
+
+
+@overload
 def view(
-    function: Callable[[], Any] | None = None, *, name: str | None = None, **headers: str
-) -> Any:
+    *, name: str | None = None, **headers: str
+) -> Callable[[Callable[[], Any]], DeclaredView]: ...
+
+
+def view(
+    function: Callable[[], Any] | None = None, /, *, name: str | None = None, **headers: str
+) -> DeclaredView | Callable[[Callable[[], Any]], DeclaredView]:
     """Declare a view: ``@view`` or ``@view(consistency="strong", keep="crm.customers")``.
 
     Its name is the function's unless ``name`` is given; every other word is a header of the view.

@@ -14,6 +14,7 @@ SETTINGS = {
     "warehouse.keep_transactions": "how many transactions back a state can be read; see [the warehouse](../warehouse.md)",
     "warehouse.keep_days": "how many days back a state can be read",
     "spark.master": "`local[*]`, or a cluster: `spark://host:7077`. Default: `local[*]`",
+    "spark.stage": "a folder that the driver and all executors see; see [scaling](../scaling.md). Default: `.stage` in the warehouse",
     "spark.config": "Spark's own settings, as Spark names them",
     "sources.*.url": "`postgresql://`, `mariadb://` or `sqlite:///`; `${NAME}` is taken from the environment",
     "sources.*.feed_url": "another address for the feed, where the feed needs other rights",

@@ -5,7 +5,7 @@ import viewkeeper
 REGIONS = ("north", "south", "east")
 
 
-def of_region(region: str):
+def of_region(region: str) -> object:
     @viewkeeper.view(name=f"sales_{region}", consistency="complete")
     def sales() -> str:
         return f"""
