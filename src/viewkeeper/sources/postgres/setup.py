@@ -47,6 +47,14 @@ def literal(text: str) -> str:
     return f" E'{escaped}'" if "\\" in text else f"'{escaped}'"
 
 
+def _block(body: str) -> str:
+    """An anonymous block. Names in it are anybody's, so its quotes must be ones that none of them holds."""
+    tag = "$do$"
+    while tag in body:
+        tag = f"${tag.strip('$')}_$"
+    return f"DO {tag} {body} {tag}"
+
+
 def setup_statements(instance: str, tables: Sequence[str], *, triggers: bool) -> Iterator[str]:
     """Everything but the slot, for tables by their quoted names; each can be run again."""
     schema = quote(instance)
@@ -86,7 +94,7 @@ def _full_identity(schema: str, table: str) -> str:
     was there before is kept the first time, when it is the owner's, and `teardown` puts it back.
     """
     name = literal(table)
-    return f"""DO $do$ DECLARE each record; BEGIN
+    return _block(f"""DECLARE each record; BEGIN
   FOR each IN SELECT c.oid, c.oid::regclass AS name, c.relreplident AS identity,
     (SELECT format('USING INDEX %I', x.relname) FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class x
      ON x.oid = i.indexrelid WHERE i.indrelid = c.oid AND i.indisreplident) AS by_index
@@ -99,24 +107,24 @@ def _full_identity(schema: str, table: str) -> str:
       EXECUTE format('ALTER TABLE %s REPLICA IDENTITY FULL', each.name);
     END IF;
   END LOOP;
-END $do$"""
+END""")
 
 
 def _publication_statements(instance: str, tables: Sequence[str]) -> Iterator[str]:
     name = quote(instance)
-    yield (
-        f"DO $do$ BEGIN IF NOT EXISTS (SELECT FROM pg_catalog.pg_publication "
+    yield _block(
+        f"BEGIN IF NOT EXISTS (SELECT FROM pg_catalog.pg_publication "
         f"WHERE pubname = {literal(instance)}) THEN CREATE PUBLICATION {name} "
         "WITH (publish = 'insert, update, delete, truncate', publish_via_partition_root = true); "
-        "END IF; END $do$"
+        "END IF; END"
     )
     for table in tables:
-        yield (
-            f"DO $do$ BEGIN IF NOT EXISTS (SELECT FROM pg_catalog.pg_publication_rel r "
+        yield _block(
+            f"BEGIN IF NOT EXISTS (SELECT FROM pg_catalog.pg_publication_rel r "
             "JOIN pg_catalog.pg_publication p ON p.oid = r.prpubid "
             f"WHERE p.pubname = {literal(instance)} "
             f"AND r.prrelid = {literal(table)}::regclass) THEN "
-            f"ALTER PUBLICATION {name} ADD TABLE {table}; END IF; END $do$"
+            f"ALTER PUBLICATION {name} ADD TABLE {table}; END IF; END"
         )
 
 
@@ -209,17 +217,17 @@ def grant_statements(user: str, tables: Sequence[str], *, feeds: bool) -> Iterat
     """The least a role needs: SELECT on the tables (LOCK TABLE wants it whole), and replication."""
     role = quote(user)
     known = f"EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = {literal(user)}"
-    yield (f"DO $do$ BEGIN IF NOT {known}) THEN CREATE ROLE {role} LOGIN; END IF; END $do$")
+    yield _block(f"BEGIN IF NOT {known}) THEN CREATE ROLE {role} LOGIN; END IF; END")
     if feeds:
-        yield (
-            f"DO $do$ BEGIN IF NOT {known} AND (rolreplication OR rolsuper)) THEN "
-            f"ALTER ROLE {role} REPLICATION; END IF; END $do$"
+        yield _block(
+            f"BEGIN IF NOT {known} AND (rolreplication OR rolsuper)) THEN "
+            f"ALTER ROLE {role} REPLICATION; END IF; END"
         )
     for table in tables:
-        yield (
-            f"DO $do$ BEGIN EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', (SELECT n.nspname FROM "
+        yield _block(
+            f"BEGIN EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', (SELECT n.nspname FROM "
             "pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
-            f"WHERE c.oid = {literal(table)}::regclass), {literal(user)}); END $do$"
+            f"WHERE c.oid = {literal(table)}::regclass), {literal(user)}); END"
         )
         yield f"GRANT SELECT ON TABLE {table} TO {role}"
 
@@ -244,11 +252,11 @@ def teardown_statements(instance: str, *, triggers: bool) -> Iterator[str]:
         yield f"DROP EVENT TRIGGER IF EXISTS {quote(f'{instance}_ddl')}"
         yield f"DROP EVENT TRIGGER IF EXISTS {quote(f'{instance}_rewrite')}"
     yield f"DROP PUBLICATION IF EXISTS {schema}"
-    yield f"""DO $do$ DECLARE former record; BEGIN
+    yield _block(f"""DECLARE former record; BEGIN
   IF to_regclass({literal(f"{schema}.former_identity")}) IS NULL THEN RETURN; END IF;
   FOR former IN EXECUTE {literal(f"SELECT f.oid::regclass AS name, f.identity FROM {schema}.former_identity f JOIN pg_catalog.pg_class c ON c.oid = f.oid")}
   LOOP
     EXECUTE format('ALTER TABLE %s REPLICA IDENTITY %s', former.name, former.identity);
   END LOOP;
-END $do$"""
+END""")
     yield f"DROP SCHEMA IF EXISTS {schema} CASCADE"
