@@ -22,6 +22,8 @@ SETTINGS = {
     "sources.*.rows_per_second": "how many rows a second may be fetched",
     "sources.*.statement_seconds": "after so long a statement of ours is given up and tried again",
     "sources.*.outbox": "the table in which transactions say what they are part of; see [views that move together](../running.md#views-that-move-together)",
+    "audit.every_seconds": "how often a run audits its views by itself (600); 0: never",
+    "audit.keys": "how many keys such a sample has; 0: none",
     "transactions.timeout_seconds": "how long the parts of a transaction over several sources are waited for",
     "transactions.overdue": "then: `show-parts`, or `keep-waiting`",
 }
