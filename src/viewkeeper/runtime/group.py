@@ -60,7 +60,7 @@ INVISIBLE_WAIT_SECONDS = 0.02
 
 @dataclass(frozen=True)
 class _Finish:
-    """Nothing more is coming: apply what is here, then end."""
+    """Apply what is here, then end; what is still coming is somebody else's to apply."""
 
 
 class Group(Keeping):
@@ -97,6 +97,7 @@ class Group(Keeping):
     def handle(self, message: Any) -> None:
         if isinstance(message, _Finish):
             self._finishing = True
+            self.end = dict(self.fed)
         else:
             super().handle(message)
 
@@ -110,10 +111,13 @@ class Group(Keeping):
 
     def rest(self) -> None:
         """End the thread when the jobs at hand are committed; the caller owns the group then."""
-        self.ending = True
-        self.inbox.put(None)
+        waited_for = (*self._predecessors, self)
+        for group in waited_for:
+            group.ending = True
+            group.inbox.put(None)
         self.join()
-        self.ending = False
+        for group in waited_for:
+            group.ending = False
 
     def finish(self) -> None:
         """End the thread when all that was delivered is committed."""
@@ -132,8 +136,8 @@ class Group(Keeping):
             self._succeed()
             while not self._is_over:
                 self._retried(self._turn)
-            if self._finishing:
-                self.reached = dict(self.fed)
+            if self._finishing and not self.ending:
+                self.reached = self.passed
         except BaseException as error:  # the pipeline's to judge: a group has no caller
             self.has_failed = True
             self.around.report(error)
@@ -142,7 +146,7 @@ class Group(Keeping):
     def _is_over(self) -> bool:
         if self.ending or not self.views:
             return not self.jobs
-        return self._finishing and not self.jobs and not self.integrator.pending
+        return self._finishing and not self.jobs and not self.has_work
 
     def _succeed(self) -> None:
         for predecessor in self._predecessors:
@@ -214,7 +218,7 @@ class Group(Keeping):
     def _may_begin(self) -> bool:
         has_room = len(self.jobs) < self.around.limits.jobs_max
         stays = not self.ending and not self.due and not self.new
-        return bool(self.integrator.pending) and has_room and stays and not self._early_seconds
+        return self.has_work and has_room and stays and not self._early_seconds
 
     @property
     def _early_seconds(self) -> float:

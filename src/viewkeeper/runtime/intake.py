@@ -54,6 +54,10 @@ class Intake(ABC):
         self._room = threading.Condition()
         self._backlog = 0
         self.needs_all = False
+        # Once its end is set, what comes is known only so that cuts can be corrected by it: whoever
+        # takes the group's place applies it. By identity, for it is numbered anew after an error.
+        self.end: dict[str, Position] | None = None
+        self._beyond: set[int] = set()
 
     def take_on(self, views: Mapping[str, View]) -> None:
         """Keep these views from now on."""
@@ -105,6 +109,23 @@ class Intake(ABC):
             case _:
                 self.handle(message)
 
+    @property
+    def is_parting(self) -> bool:
+        return self.end is not None
+
+    @property
+    def passed(self) -> dict[str, Position]:
+        """How far each source has been taken in, as far as it is the group's own."""
+        return dict(self.fed if self.end is None else self.end)
+
+    def is_own(self, arrival: Arrival) -> bool:
+        """Whether it came before the group's end, and so is its own to apply."""
+        return id(arrival.origin) not in self._beyond
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self.integrator.pending) and self.is_own(self.integrator.pending[0])
+
     def deliver(self, delivery: Delivery) -> None:
         source, known = delivery.source, self.generation.get(delivery.source, 0)
         if delivery.generation < known:
@@ -119,6 +140,8 @@ class Intake(ABC):
         items, position = delivery.items, delivery.position
         for place, item in enumerate(items):
             if isinstance(item, SchemaChange) and self._concerns(item):
+                if self.is_parting:
+                    raise _changed_while_uniting(item)
                 # What comes after it has another shape: first the views must take it.
                 self.due.append(item)
                 self.held[source] = deque([replace(delivery, items=items[place + 1 :])])
@@ -142,6 +165,8 @@ class Intake(ABC):
             if isinstance(item, SourceTransaction):
                 arrival = self.integrator.arrived(item, unit)
                 if arrival is not None:
+                    if self.is_parting:
+                        self._beyond.add(id(item))
                     yield arrival
             elif isinstance(item, SchemaChange) and (
                 RelationName(source, item.relation) in self.relations
@@ -171,6 +196,16 @@ class Intake(ABC):
         with self._room:
             self._backlog += rows
             self._room.notify_all()
+
+
+def _changed_while_uniting(change: SchemaChange) -> SourceError:
+    return SourceError(
+        "schema-changed-while-uniting",
+        f"source {change.source} changed {change.relation} while views were brought to one cut",
+        source=change.source,
+        retryable=False,
+        hint="start the run again: it begins before the change, and nothing is lost",
+    )
 
 
 def _changed_inside_a_unit(change: SchemaChange) -> SourceError:

@@ -67,12 +67,15 @@ class Integrator:
         reflects: Mapping[str, Callable[[SourceTransaction], bool]],
         transactions_max: int,
         rows_max: int,
+        is_wanted: Callable[[Arrival], bool] = lambda arrival: True,
     ) -> tuple[Arrival, ...]:
         """Take out the longest prefix that all cuts reflect, within limits; at least one if one is
-        visible. No unit is divided, whatever the limits are."""
+        visible and wanted. No unit is divided, whatever the limits are."""
         batch: list[Arrival] = []
         rows = 0
         for arrival in self.pending:
+            if not is_wanted(arrival):
+                break
             rows += arrival.rows
             is_full = len(batch) >= transactions_max or (batch and rows > rows_max)
             if is_full and not _are_one(batch[-1], arrival):

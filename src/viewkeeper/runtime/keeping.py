@@ -135,6 +135,7 @@ class Keeping(ExactCuts):
                 {name: visible.get(name, lambda origin: True) for name in self.sources},
                 limits.batch_transactions_max,
                 limits.batch_rows_max,
+                self.is_own,
             )
             if not batch:
                 return False
@@ -246,7 +247,8 @@ class Keeping(ExactCuts):
         for job in self.jobs.values():
             if job not in jobs:
                 waiting.update(arrival.origin.source for arrival in job.batch)
-        return reached | {name: self.fed[name] for name in self.sources if name not in waiting}
+        passed = self.passed
+        return reached | {name: passed[name] for name in self.sources if name not in waiting}
 
     def cuts_of(
         self, reached: Mapping[str, Position], views: Iterable[str] | None = None
@@ -261,7 +263,7 @@ class Keeping(ExactCuts):
         """Nothing waits: everything that the feeds have passed is applied, or was nothing for us."""
         if self.jobs or self.integrator.pending or self.due:
             return
-        self.reached = dict(self.fed)
+        self.reached = self.passed
         due = time.monotonic() - self._noted_at >= self.around.limits.idle_seconds
         if due and self.reached != self._noted:
             self.around.epochs.advance(self.cuts_of(self.reached))

@@ -119,6 +119,10 @@ class Pipeline:
         }
         starts = earliest(standing.values(), self.sources)
         self._resumed = frozenset(starts)
+        for name, source in self.sources.items():
+            later = [cut[name] for cut in standing.values() if name in cut]
+            for position in _different(later, starts.get(name)):
+                source.check_position(position)
         self._routed: dict[str, Position] = {
             name: starts.get(name) or source.start_position()
             for name, source in self.sources.items()
@@ -130,6 +134,8 @@ class Pipeline:
         self.feeds = Feeds(self.sources, relations, self._routed, self._deliver)
         self.groups: list[Group] = []
         self._unions: list[_Union] = []
+        # Groups that end when they have applied what they got; until then they must know what cuts show.
+        self._parting: list[Group] = []
         # What ended a feed: whoever waits for what it should bring would wait for ever.
         self._feed_failure: Exception | None = None
         self._standing = standing
@@ -289,6 +295,7 @@ class Pipeline:
         for member in members:
             self.groups.remove(member)
             member.finish()
+            self._parting.append(member)
         self._begin(successor)
 
     def _tied(self, items: Iterable[FeedItem]) -> None:
@@ -334,7 +341,7 @@ class Pipeline:
             case Unit(parts):
                 self._tied(parts)
                 sources = {part.source for part in parts}
-                for group in self.groups:
+                for group in self._listening():
                     if not sources.isdisjoint(group.sources):
                         group.inbox.put(released)
             case Delivery(source, items, position):
@@ -342,11 +349,15 @@ class Pipeline:
                     for item in items:
                         if isinstance(item, SourceTransaction) and len(item.changes) > 1:
                             self._tied([item])
-                for group in self.groups:
+                for group in self._listening():
                     if source in group.sources:
                         group.inbox.put(released)
                 self._routed[source] = position
                 self._unite()
+
+    def _listening(self) -> tuple[Group, ...]:
+        self._parting = [group for group in self._parting if group.is_running]
+        return (*self.groups, *self._parting)
 
     def _follow(self, source: str, position: Position) -> int:
         """Have the source's feed go back to a position, and read what the groups need now."""
@@ -417,3 +428,12 @@ class Pipeline:
                 yield extent
         finally:
             group.start()
+
+
+def _different(positions: Iterable[Position], known: Position | None) -> list[Position]:
+    """Each of them once, and without the one that is known."""
+    found: list[Position] = []
+    for position in positions:
+        if position != known and position not in found:
+            found.append(position)
+    return found
