@@ -263,6 +263,13 @@ class Source(Closable):
     def compare_positions(self, left: Position, right: Position) -> int:
         """−1, 0 or 1; raises SourceError when they belong to different histories of the source."""
 
+    def check_position(self, position: Position) -> None:
+        """Raise SourceError ``feed-gap`` where the log is not the one any more that had this place.
+
+        A feed looks at the place where it starts. Views may stand at later ones, and a log that was
+        put back to an earlier state and written to has those again, with something else before them.
+        """
+
     @abstractmethod
     def feed(self, relations: Sequence[str], start: Position) -> Feed:
         """The feed after ``start``. Raises SourceError ``feed-gap`` when the log no longer has it."""

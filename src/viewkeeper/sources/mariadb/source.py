@@ -104,6 +104,10 @@ class MariaDBSource(Source):
     def compare_positions(self, left: Position, right: Position) -> int:
         return compare(place_of(left), place_of(right), self.name)
 
+    def check_position(self, position: Position) -> None:
+        with self.feed((), position) as feed:
+            feed.poll(0)
+
     def feed(self, relations: Sequence[str], start: Position) -> MariaDBFeed:
         place = place_of(start)
         with self._asking(f"open the feed of source {self.name}") as link:

@@ -196,6 +196,10 @@ class SQLiteSource(Source):
         one, other = int(left["seq"]), int(right["seq"])
         return (one > other) - (one < other)
 
+    def check_position(self, position: Position) -> None:
+        with self.feed((), position) as feed:
+            feed.poll(0)
+
     def feed(self, relations: Sequence[str], start: Position) -> Feed:
         parse_position(start, self.name)
         with self.reading() as connection:
