@@ -180,7 +180,8 @@ class Epochs:
         cuts: dict[str, Cut] = {
             view: state.positions
             for view, state in self.writer.latest.views.items()
-            if view not in dropped and not state.definition.is_retired
+            if view not in dropped
+            and not state.definition.is_retired
             # One that is about to be filled anew needs nothing from where it stood, and that may be
             # in a log which the source no longer has: it can't even be compared.
             and view not in self._rebuilt
