@@ -161,7 +161,7 @@ def run_and_break(server: EmbeddedPostgres, folder: Path) -> tuple[list[dict], d
                     db.execute(
                         "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"
                     )
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=600)
     finally:
         process.kill()
     said |= {"output": "".join([*lines, out]).encode(), "stderr": err.encode()}

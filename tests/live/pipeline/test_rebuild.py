@@ -28,7 +28,7 @@ VIEWS = {
     "places": "SELECT id, amount FROM geo.regions",
 }
 OVER = {"shop": ["big", "per_amount"], "crm": ["people"], "geo": ["places"]}
-PATIENCE_SECONDS = 120
+PATIENCE_SECONDS = 300
 
 
 @pytest.fixture
