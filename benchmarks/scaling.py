@@ -12,10 +12,12 @@ import argparse
 import contextlib
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,12 +37,15 @@ from viewkeeper.testing.spark_cluster import SparkCluster
 REPOSITORY = Path(__file__).parents[1]
 PARTS = ("workers", "sources", "views", "base", "batch")
 SEED = 5
+# The same for any number of workers, so that the work is.
+SHUFFLE_PARTITIONS = 4
+WARM_ORDERS = 200_000
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--orders", type=int, default=400_000, help="of the load on a cluster")
+    parser.add_argument("--orders", type=int, default=1_000_000, help="of the load on a cluster")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", type=Path, default=REPOSITORY / "build" / "scaling.json")
     parser.add_argument("--document", type=Path)
@@ -66,7 +71,7 @@ def workers(orders: int, rounds: int) -> list[dict[str, Any]]:
     runs: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="viewkeeper-scaling-") as folder:
         data = Path(folder) / "data"
-        write_workload(data / "warm", 100_000, [("none", 0)], SEED)
+        write_workload(data / "warm", WARM_ORDERS, [("none", 0)], SEED)
         write_workload(data / "full", orders, [("none", 0)], SEED)
         for number in range(rounds):
             for count in (1, 2):
@@ -104,7 +109,7 @@ def _load_on(count: int, data: Path, scratch: Path) -> dict[str, Any]:
         finally:
             driver.kill()
             driver.communicate()
-    _remove(scratch)
+    shutil.rmtree(scratch, ignore_errors=True)
     return {"workers": count, "seconds": loaded["seconds"], "cpu_seconds_by_worker": busy} | {
         "cpu_seconds_driver": loaded["cpu_seconds"]
     }
@@ -114,7 +119,9 @@ def _cluster_section(url: str, count: int) -> str:
     return (
         f'[spark]\nmaster = "{url}"\n[spark.config]\n"spark.driver.host" = "127.0.0.1"\n'
         '"spark.driver.bindAddress" = "127.0.0.1"\n"spark.executor.memory" = "1g"\n'
-        f'"spark.sql.shuffle.partitions" = "{2 * count}"\n"spark.cores.max" = "{count}"\n'
+        f'"spark.sql.shuffle.partitions" = "{SHUFFLE_PARTITIONS}"\n"spark.cores.max" = "{count}"\n'
+        # An executor that compiles much while it is measured would be measured compiling.
+        '"spark.executor.extraJavaOptions" = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"\n'
         # Work begins when all workers are there.
         f'"spark.default.parallelism" = "{count}"\n'
         '"spark.scheduler.minRegisteredResourcesRatio" = "1.0"\n'
@@ -135,12 +142,6 @@ def _go_on(driver: subprocess.Popen[str]) -> None:
     assert driver.stdin is not None
     driver.stdin.write("go on\n")
     driver.stdin.flush()
-
-
-def _remove(folder: Path) -> None:
-    import shutil
-
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 # -- curves ----------------------------------------------------------------------------------------
@@ -214,8 +215,6 @@ def by_batch(rounds: int, sizes: Sequence[int] = (100, 1_000, 5_000, 20_000)) ->
 
 def _streamed(orders: int, streams: Sequence[int]) -> tuple[float, list[float]]:
     """Seconds of the load, and of each stream."""
-    import time
-
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="viewkeeper-")))
         names = [f"s{number}" for number in range(len(streams))]
