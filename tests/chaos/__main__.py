@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import random
+import signal
 import sys
 from itertools import islice
 from pathlib import Path
@@ -30,6 +31,8 @@ def main() -> int:
     parser.add_argument("--plan", action="store_true", help="only say what would happen")
     parser.add_argument("--variant", choices=VARIANTS, help="a run that is built wrong")
     chosen = parser.parse_args()
+    # Ended from outside, it still takes its servers and its run along.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if chosen.variant:
         os.environ[VARIANT] = chosen.variant
     seed = random.SystemRandom().randrange(10**6) if chosen.seed is None else chosen.seed

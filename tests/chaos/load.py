@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -225,6 +226,8 @@ def main() -> int:
     parser.add_argument("--json", type=Path, default=None)
     parser.add_argument("--document", type=Path, default=None)
     chosen = parser.parse_args()
+    # Ended from outside, it still takes its servers and its run along.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
     def tell(line: str) -> None:
         sys.stdout.write(line + "\n")

@@ -39,6 +39,8 @@ class RunProcess:
     def __init__(self, project: Path, command: tuple[str, ...] = ("chaos.run_under_test",)) -> None:
         self.project = project
         self.clock_file = project.parent / "clock"
+        self._temporary = project.parent / "tmp"
+        self._temporary.mkdir(exist_ok=True)
         self._module = command[0]
         self._process: subprocess.Popen[str] | None = None
         self._reader: threading.Thread | None = None
@@ -65,6 +67,8 @@ class RunProcess:
         environment = os.environ | {
             "PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")]),
             CLOCK_FILE: str(self.clock_file),
+            # What a killed run leaves behind goes with the storm's folder.
+            "TMPDIR": str(self._temporary),
         }
         environment.pop(VARIABLE, None)
         if failpoint:

@@ -4,7 +4,7 @@
 |---|---|---|
 | acknowledge-before-commit | tells the sources to forget, then commits | after a kill in between, a gap |
 | ledger-before-tables | appends the ledger's row, then makes what it names | a kill in between leaves a row that names nothing |
-| one-way-compensation | applies what a cut does not show yet, and never adds it back | joins miss what was applied |
+| one-way-compensation | adds what a cut does not show, never takes out what it shows too early | joins see the future |
 | ignore-restart-positions | reads on from now instead of from the ledger | what was committed in between is lost |
 """
 
@@ -15,8 +15,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from viewkeeper.protocols.messages import Reflected
+from viewkeeper.runtime import exact_cuts
 from viewkeeper.runtime.epochs import Epochs
-from viewkeeper.runtime.integrator import Integrator
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.warehouse.commits import EpochCommit, Extent, check, check_written, epoch_entry
 from viewkeeper.warehouse.faults import failpoint
@@ -60,12 +61,10 @@ def ledger_before_tables(put: Set) -> None:
 
 
 def one_way_compensation(put: Set) -> None:
-    right = Integrator.close_batch
+    def reflected_by(cut: object, applied: int, waiting: object) -> Reflected:
+        return Reflected(applied)
 
-    def close_batch(self: Integrator, reflects: Any, *limits: int) -> Any:
-        return right(self, {source: lambda origin: True for source in reflects}, *limits)
-
-    put(Integrator, "close_batch", close_batch)
+    put(exact_cuts, "reflected_by", reflected_by)
 
 
 def ignore_restart_positions(put: Set) -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import subprocess
+import time
 from pathlib import Path
 
 from chaos.actions.action import Permanent, Rig
 from chaos.scenery import CRM, GEO, SHOP
+
+TRACE_SECONDS_MAX = 120.0
 
 
 class SlotDropped(Permanent):
@@ -57,7 +60,8 @@ class Restored(Permanent):
     may_end_with = frozenset({"feed-gap", "different-history", "history-changed", "no-slot"})
 
     def draw(self) -> None:
-        self.source = self.rng.choice((SHOP, CRM, GEO))
+        # PostgreSQL does not tell: a copy that is put back as files has the same identity and timeline.
+        self.source = self.rng.choice((CRM, GEO))
 
     def __str__(self) -> str:
         return f"{self.name} {self.source}"
@@ -65,7 +69,7 @@ class Restored(Permanent):
     def do(self, rig: Rig) -> None:
         rig.run.start()
         self._copy(rig)
-        rig.run.await_batches(2, 60)
+        self._leave_a_trace(rig)
         rig.run.kill()
         with rig.witness.locks[self.source]:
             rig.world.outages.add(self.source)
@@ -74,6 +78,23 @@ class Restored(Permanent):
         # Long enough that positions are beyond those that the ledger has.
         rig.witness.await_commits(25, 60)
         rig.run.start()
+
+    def _leave_a_trace(self, rig: Rig) -> None:
+        """Something that the views have and the copy has not: else nothing was lost."""
+        key, view, sql = {
+            SHOP: (800_000, "orders_now", "INSERT INTO orders VALUES (800000, 1, 1)"),
+            CRM: (800_000, "customers_now", "INSERT INTO customers VALUES (800000, 'lost', 1)"),
+            GEO: (800_000, "regions_now", "INSERT INTO regions VALUES (800000, 'lost')"),
+        }[self.source]
+        with rig.witness.owner(self.source) as owner:
+            owner.run(sql)
+        deadline = time.monotonic() + TRACE_SECONDS_MAX
+        while time.monotonic() < deadline:
+            shown = rig.world.warehouse.read_arrow(view)
+            if key in shown.column(0).to_pylist():
+                return
+            rig.run.await_batches(1, 5)
+        raise AssertionError(f"{self}: a transaction did not show in {TRACE_SECONDS_MAX} s")
 
     def _copy(self, rig: Rig) -> None:
         backup = rig.world.folder / "backup"
