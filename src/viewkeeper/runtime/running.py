@@ -97,6 +97,8 @@ class Running:
         except SourceError as error:
             if not error.retryable:
                 self._rest(error)
+            elif self._until_caught_up:
+                raise
             else:
                 self._on_event({"event": "source_waiting", "error": error.as_dict()})
                 self._stop.wait(AWAY_SECONDS)
