@@ -10,6 +10,11 @@ import json
 import os
 import sys
 import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from peers.processes import cpu_seconds
 
 from viewkeeper.runtime.keeper import Keeper
 
@@ -21,10 +26,10 @@ def main() -> None:
             pipeline.load()
         with Keeper.open(measured, allow_setup=True) as keeper, keeper.pipeline() as pipeline:
             _say("ready")
-            cpu, started = sum(os.times()[:4]), time.perf_counter()
+            cpu, started = cpu_seconds(os.getpid()), time.perf_counter()
             pipeline.load()
             seconds = time.perf_counter() - started
-            _say("loaded", seconds=seconds, cpu_seconds=sum(os.times()[:4]) - cpu)
+            _say("loaded", seconds=seconds, cpu_seconds=cpu_seconds(os.getpid()) - cpu)
 
 
 def _say(event: str, **figures: float) -> None:
