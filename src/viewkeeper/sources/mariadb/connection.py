@@ -201,7 +201,7 @@ def _in_our_words(error: pymysql.MySQLError, source: str, doing: str) -> SourceE
     if number in _LOST:
         return _lost(source, doing, text)
     code = "source-failed"
-    hint = f"look it up in the server's manual and log; then try `viewkeeper check` again"
+    hint = "look it up in the server's manual and log; then try `viewkeeper check` again"
     if number in _DENIED:
         code = "access-denied"
         hint = f"viewkeeper check --setup-sql {source} prints the grants it needs"

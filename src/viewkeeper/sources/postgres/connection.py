@@ -299,7 +299,7 @@ def translated(error: BaseException, source: str, doing: str) -> SourceError:
             code, retryable, hint = "link-lost", True, "it is tried again by itself"
         else:
             code, retryable = "source-failed", False
-            hint = f"look into the server's log; then try `viewkeeper check` again"
+            hint = "look into the server's log; then try `viewkeeper check` again"
     return SourceError(
         code,
         f"PostgreSQL source {source} could not {doing}",
