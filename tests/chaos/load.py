@@ -28,9 +28,9 @@ from chaos.world import World
 from live.sources.rig import Writer
 
 SAMPLE_SECONDS = 5.0
-ORDERS, CUSTOMERS, REGIONS = 20_000, 500, 20
+ORDERS, CUSTOMERS, REGIONS = 20_000, 5_000, 200
 # Of every hundred transactions.
-SHARES = {SHOP: 0.7, CRM: 0.27, GEO: 0.03}
+SHARES = {SHOP: 0.75, CRM: 0.24, GEO: 0.01}
 VIEWS = {name: MAIN[name] for name in ("sales", "regional")} | {"bank": SINGLE["bank"][1]}
 
 
@@ -96,7 +96,7 @@ def _customer(writer: Writer, rng: random.Random, turn: int) -> None:
 
 
 def _region(writer: Writer, rng: random.Random, turn: int) -> None:
-    """Few: each touches the rows of a twentieth of all orders."""
+    """Few: each touches the rows of a hundred orders."""
     writer.begin()
     writer.run(
         "UPDATE regions SET rname = ? WHERE region_id = ?", f"r {turn}", rng.randrange(REGIONS)
@@ -131,12 +131,11 @@ def soak(minutes: float, rate: float, tell: Callable[[str], None]) -> dict[str, 
         try:
             fill(world)
             run.start(allow_setup=True)
-            # The views are filled when the first transaction after that is in.
-            load = Load(world, rate)
-            if not run.await_batches(1, 300):
+            if not run.await_loaded(300):
                 raise RuntimeError(f"the run did not begin: {run.endings}")
+            load = Load(world, rate)
             try:
-                samples = _sampled(run, load, minutes * 60, tell)
+                samples = _sampled(run, load, rate, minutes * 60, tell)
             finally:
                 committed = load.end()
             if not run.is_alive:
@@ -150,7 +149,7 @@ def soak(minutes: float, rate: float, tell: Callable[[str], None]) -> dict[str, 
 
 
 def _sampled(
-    run: RunProcess, load: Load, seconds: float, tell: Callable[[str], None]
+    run: RunProcess, load: Load, rate: float, seconds: float, tell: Callable[[str], None]
 ) -> dict[str, list[Sample]]:
     samples: dict[str, list[Sample]] = {"python": [], "java": [], "lag": [], "committed": []}
     started = time.monotonic()
@@ -159,9 +158,10 @@ def _sampled(
         wait.wait(SAMPLE_SECONDS)
         for part, size in run.measure().items():
             samples[part].append((now, size / 2**20))
-        if run.freshness_seconds is not None:
-            samples["lag"].append((now, run.freshness_seconds))
-        samples["committed"].append((now, sum(load.committed.values())))
+        # Every transaction is a state of its own: what is committed and has no state yet is behind.
+        committed = sum(load.committed.values())
+        samples["lag"].append((now, max(0, committed - run.txn) / rate))
+        samples["committed"].append((now, committed))
         tell(" ".join(f"{name} {values[-1][1]:,.1f}" for name, values in samples.items() if values))
     return samples
 

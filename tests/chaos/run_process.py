@@ -49,8 +49,9 @@ class RunProcess:
         self.starts = 0
         self.batches = 0
         self.waits = 0
-        # Of the newest epoch: how old its newest transaction was when it became visible.
-        self.freshness_seconds: float | None = None
+        # The newest state that it told of, and whether its views are filled.
+        self.txn = 0
+        self.is_loaded = False
         # Errors that stopped views while the run went on with others, by code.
         self.stopped: list[dict[str, Any]] = []
         self.rss_max = {"python": 0, "java": 0}
@@ -132,6 +133,12 @@ class RunProcess:
             )
         return self.batches >= target
 
+    def await_loaded(self, seconds_max: float) -> bool:
+        """Until its new views are filled; False when it ended before, or took too long."""
+        with self._moved:
+            self._moved.wait_for(lambda: self.is_loaded or not self.is_alive, timeout=seconds_max)
+        return self.is_loaded
+
     def await_stop_of_views(self, seconds_max: float) -> str:
         """The code of the error that stopped views or ended the run; empty when there was none."""
         with self._moved:
@@ -163,7 +170,9 @@ class RunProcess:
                         self._error = said["error"]
                     elif said.get("event") == "batch":
                         self.batches += 1
-                        self.freshness_seconds = said["freshness_seconds"]
+                        self.txn = said["txn"]
+                    elif said.get("event") == "loaded":
+                        self.is_loaded = True
                     elif said.get("event") == "source_waiting":
                         self.waits += 1
                     elif said.get("event") == "views_stopped":
