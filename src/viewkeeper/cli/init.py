@@ -20,7 +20,9 @@ def init(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where; made if it is not there.")],
     example: Annotated[
         str | None,
-        typer.Option("--example", metavar="NAME", help="A numbered example instead, by its number."),
+        typer.Option(
+            "--example", metavar="NAME", help="A numbered example instead, by its number."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
