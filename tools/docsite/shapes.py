@@ -27,8 +27,8 @@ RUNS = (
     "viewkeeper wait --source shop",
     "viewkeeper evolve",
     "viewkeeper vacuum",
-    "viewkeeper lab run --transactions 3",
-    "viewkeeper lab swarm --seeds 3",
+    "viewkeeper lab run --protocol sweep --transactions 3",
+    "viewkeeper lab swarm --protocol sweep --seeds 3",
     "viewkeeper lab protocols",
     "viewkeeper lab show sweep-figure-5",
 )

@@ -71,6 +71,9 @@ class Writers:
     def _write_file(self, scene: Scene, rng: random.Random) -> None:
         depot = _Depot(rng)
         with closing(sqlite3.connect(scene.file, timeout=30)) as connection:
+            # While the run is dead nobody watches: its transactions can be told apart afterwards only
+            # if the WAL has not started over, however long a busy machine takes to start Spark.
+            connection.execute("PRAGMA wal_autocheckpoint = 0")
             self._tick(FILE_SOURCE, rng, lambda: _executed(connection, depot.next()))
 
     def _tick(self, source: str, rng: random.Random, write: Callable[[], bool]) -> None:
