@@ -21,6 +21,6 @@ def transfer(amount: int) -> None:
         "BEGIN;"
         f"UPDATE accounts SET balance = balance + {amount} WHERE account_id = 10;"
         "SELECT pg_logical_emit_message(true, 'viewkeeper.transaction',"
-        f" '{{\"id\": \"transfer-{amount}\", \"parts\": 2}}');"
+        f' \'{{"id": "transfer-{amount}", "parts": 2}}\');'
         "COMMIT"
     )
