@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
+from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
@@ -118,6 +119,17 @@ class Bag(Relation):
         position = self.schema.position(column)
         return Bag(self.schema, ((row, count * copies_in(row[position])) for row, count in self))
 
+    def versions(self, lo: str, hi: str) -> Bag:
+        first, last = self.schema.position(lo), self.schema.position(hi)
+        steps: dict[Row, Counter[int]] = defaultdict(Counter)
+        for row, count in self:
+            begin, end = int(row[first]), int(row[last])  # type: ignore[arg-type]
+            if begin <= end:
+                rest = tuple(v for i, v in enumerate(row) if i not in (first, last))
+                steps[rest][begin] += count
+                steps[rest][end + 1] -= count
+        return Bag(self.schema, _versions(steps, first, last))
+
     def consolidated(self) -> Bag:
         return self
 
@@ -150,6 +162,20 @@ def copies_in(value: Value) -> int:
     """What a column that counts copies says; NULL is none."""
     invariant(value is None or isinstance(value, int), "copies are counted by an integer")
     return value if isinstance(value, int) else 0
+
+
+def _versions(steps: dict[Row, Counter[int]], first: int, last: int) -> Iterator[SignedRow]:
+    """What each row's steps, by their places, add up to between one and the next."""
+    for rest, by_place in steps.items():
+        places = sorted(place for place, step in by_place.items() if step)
+        level = 0
+        for place, following in pairwise(places):
+            level += by_place[place]
+            if level:
+                values = list(rest)
+                for position, value in sorted(((first, place), (last, following - 1))):
+                    values.insert(position, value)
+                yield tuple(values), level
 
 
 def _summed(signed_rows: Iterable[SignedRow]) -> dict[Row, int]:

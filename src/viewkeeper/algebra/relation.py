@@ -74,6 +74,14 @@ class Relation(ABC):
     def copied(self, column: str) -> Self:
         """Each row as many times as its integer ``column`` says; none where that is NULL."""
 
+    def versions(self, lo: str, hi: str) -> Self:
+        """The same at every moment, with fewer entries where that is cheap to find.
+
+        A row is there at the moments from its integer column ``lo`` to ``hi``; entries of one row that
+        overlap add up. Afterwards none do, wherever this was done.
+        """
+        return self
+
     @abstractmethod
     def consolidated(self) -> Self:
         """The same relation with one entry per distinct row and no zero counts."""

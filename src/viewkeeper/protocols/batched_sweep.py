@@ -297,6 +297,9 @@ class BatchedSweep(ViewManager):
         if answer.missing is not None:
             since = _shifted(TXN, 0 if sees_own else 1)
             timeline = timeline + _valid(answer.missing, since, Literal(LAST, INTEGER))
+        if answer.later is not None or answer.missing is not None:
+            # A row that many transactions changed: a version each, not all of them cancelling.
+            timeline = timeline.versions(LO, HI)
         return timeline
 
     def _sees_own(self, place: int, start: int) -> bool:

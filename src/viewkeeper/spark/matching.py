@@ -94,11 +94,17 @@ def _combined(
     """One number for a pair of numbers, small again so that a third column can follow."""
     both, more = np.concatenate([mine, theirs]), np.concatenate([more_mine, more_theirs])
     nobody = (both < 0) | (more < 0)
-    _, codes = np.unique(both * (int(more.max(initial=0)) + 1) + more, return_inverse=True)
-    numbers = codes.astype(np.int64)
+    numbers = combined_numbers(both, more)
     numbers[: len(mine)][nobody[: len(mine)]] = _NOBODY_LEFT
     numbers[len(mine) :][nobody[len(mine) :]] = _NOBODY_RIGHT
     return numbers[: len(mine)], numbers[len(mine) :]
+
+
+def combined_numbers(first: Numbers, second: Numbers) -> Numbers:
+    """One number for every pair of numbers, none of them negative."""
+    pairs = first * (int(second.max(initial=0)) + 1) + second
+    numbers: Numbers = np.unique(pairs, return_inverse=True)[1].astype(np.int64)
+    return numbers
 
 
 # -- predicates ------------------------------------------------------------------------------------

@@ -52,6 +52,7 @@ from viewkeeper.spark.arrow import (
 from viewkeeper.spark.failures import translated
 from viewkeeper.spark.matching import can_match, is_simple, mask, matches
 from viewkeeper.spark.relation import SparkRelation
+from viewkeeper.spark.versions import versions
 
 # Up to so many rows, and pairs of rows in a join, plain Python is done before Spark has begun.
 IN_PROCESS_ROWS_MAX = 5_000
@@ -312,6 +313,13 @@ class StagedRelation(SparkRelation):
         if self._is_small:
             return self.like(self.to_bag().copied(column))
         return super().copied(column)
+
+    def versions(self, lo: str, hi: str) -> SparkRelation:
+        if self._is_small:
+            return self.like(self.to_bag().versions(lo, hi))
+        if self.lines > self._staging.in_arrow_rows_max:
+            return self
+        return self._like(versions(self.table, lo, hi), self.schema)
 
     def consolidated(self) -> SparkRelation:
         # Arrow tells NaN from NaN when it groups, and can't group by nothing; a bag can do both.

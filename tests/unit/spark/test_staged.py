@@ -112,6 +112,30 @@ def test_joins_in_arrow_give_what_bags_give_and_need_no_spark(left, right, on, w
     assert joined.to_bag() == one.join(other, on, where)
 
 
+SPANS = Schema.of(lo=INTEGER, name=STRING, hi=INTEGER, k=INTEGER)
+SPAN = st.tuples(st.integers(0, 6), st.none() | NAMES, st.integers(0, 6), st.none() | st.just(1))
+
+
+@given(st.lists(st.tuples(SPAN, COUNTS), max_size=14))
+def test_versions_hold_at_every_moment_what_the_lines_held_and_never_overlap(lines):
+    from viewkeeper.spark.arrow import table_of
+    from viewkeeper.spark.staged import Staging
+
+    bag = Bag.signed(SPANS, lines)
+    here = Staging(None, None, in_process_rows_max=0)  # type: ignore[arg-type]
+    staged = here.relation(table_of(SPANS, lines), SPANS).versions("lo", "hi")
+    versions = bag.versions("lo", "hi")
+    assert staged.to_bag() == versions
+    assert staged.lines == len(versions)
+    rest = (Output("name", Column("name")), Output("k", Column("k")))
+    for moment in range(8):
+        now = Literal(moment, INTEGER)
+        holds = And((Comparison("<=", Column("lo"), now), Comparison("<=", now, Column("hi"))))
+        valid = versions.where(holds)
+        assert valid.select(rest) == bag.where(holds).select(rest)
+        assert len(valid) == len(valid.select(rest))
+
+
 @pytest.mark.parametrize("limit", ["IN_ARROW_BYTES_MAX", "IN_ARROW_ROWS_MAX"])
 def test_a_join_that_grows_too_large_is_left_to_spark(spark, tmp_path, monkeypatch, limit):
     from viewkeeper.spark import staged as module

@@ -1,0 +1,50 @@
+"""Rows with intervals, as versions: what holds of a row at a time, in one line instead of many that cancel.
+
+Lines of one row whose intervals overlap add up. Where each of them begins the sum rises by its count, and
+behind its end it falls again; between two such places nothing happens, so that is one version.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from viewkeeper.spark.arrow import COUNT
+from viewkeeper.spark.matching import Numbers, combined_numbers
+
+
+def versions(table: pa.Table, lo: str, hi: str) -> pa.Table:
+    """The lines with their integer columns ``lo`` ≤ ``hi``, so that no two of one row overlap."""
+    rest = [name for name in table.column_names if name not in (lo, hi, COUNT)]
+    rows = _numbered([table.column(name) for name in rest], table.num_rows)
+    first, last, counts = (table.column(name).to_numpy() for name in (lo, hi, COUNT))
+    spans = np.flatnonzero(last >= first)
+    # One step up and one down for every line, in the order of rows and of places.
+    lines = np.concatenate([spans, spans])
+    places = np.concatenate([first[spans], last[spans] + 1])
+    steps = np.concatenate([counts[spans], -counts[spans]])
+    order = np.lexsort((places, rows[lines]))
+    lines, places, steps = lines[order], places[order], steps[order]
+    changes = (np.diff(rows[lines]) != 0) | (np.diff(places) != 0)
+    begins = np.flatnonzero(np.concatenate([np.ones(min(len(order), 1), bool), changes]))
+    if len(begins):
+        steps = np.add.reduceat(steps, begins)
+    moves = np.flatnonzero(steps)
+    lines, places, steps = lines[begins[moves]], places[begins[moves]], steps[moves]
+    # The steps of a row add up to nothing, so the sum begins anew at every row by itself.
+    levels = np.cumsum(steps)
+    there = np.flatnonzero(levels)
+    found = table.take(pa.array(lines[there]))
+    for name, values in ((lo, places[there]), (hi, places[there + 1] - 1), (COUNT, levels[there])):
+        position = found.schema.get_field_index(name)
+        found = found.set_column(position, found.schema.field(position), pa.array(values))
+    return found
+
+
+def _numbered(columns: list[pa.ChunkedArray], lines: int) -> Numbers:
+    """A number for every line, the same for the same values; NULL is a value here."""
+    numbers: Numbers = np.zeros(lines, np.int64)
+    for column in columns:
+        coded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+        numbers = combined_numbers(numbers, coded.indices.to_numpy(zero_copy_only=False))
+    return numbers
