@@ -13,6 +13,9 @@ from viewkeeper.views.storing import definition_as_text
 from viewkeeper.warehouse.columns import schema_to_json
 from viewkeeper.warehouse.entries import Definition
 
+# Behind a view's own text stand, as comments, those of the views that it reads.
+READS = "\n-- reads the view "
+
 
 @dataclass(frozen=True)
 class View:
@@ -46,8 +49,13 @@ class View:
             origin=self.origin,
             relations=relations,
             evolved=self.evolved,
-            tree=definition_as_text(self.definition) if self.origin else "",
+            tree=definition_as_text(self.definition) if self._is_more_than_its_text else "",
         )
+
+    @property
+    def _is_more_than_its_text(self) -> bool:
+        """Whether its text alone does not tell what it is: it evolved, or others that it reads may."""
+        return bool(self.origin) or READS in self.text
 
     @property
     def name(self) -> str:

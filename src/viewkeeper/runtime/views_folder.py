@@ -11,7 +11,7 @@ from viewkeeper.algebra.inference import type_of
 from viewkeeper.errors import UsageError
 from viewkeeper.evolution.rewriting import term_expressions
 from viewkeeper.evolution.synchronization import refreshed
-from viewkeeper.runtime.view import View
+from viewkeeper.runtime.view import READS, View
 from viewkeeper.runtime.view_files import written_views
 from viewkeeper.sources.interface import Source
 from viewkeeper.views.catalog import Catalog, CatalogRelation
@@ -92,7 +92,7 @@ def parsed_or_stored(
 
 def _is_from(definition: Definition, text: str) -> bool:
     """Whether the view was made from that text; views that it reads are remembered behind it."""
-    return definition.written == text or definition.written.startswith(f"{text}{_READS}")
+    return definition.written == text or definition.written.startswith(f"{text}{READS}")
 
 
 def _as_stored(
@@ -107,7 +107,7 @@ def _as_stored(
         r.name: r for r in stored_relations(definition)
     }
     before = Catalog(tuple(known.values()))
-    text = definition.text.split(_READS)[0]
+    text = definition.text.split(READS)[0]
     try:
         parsed, _ = parse_with_references(name, text, before, texts)
     except UsageError as error:
@@ -152,11 +152,8 @@ def stored_relations(definition: Definition) -> tuple[CatalogRelation, ...]:
     )
 
 
-_READS = "\n-- reads the view "
-
-
 def _remembered(name: str, text: str) -> str:
-    return f"{_READS}{name}:\n" + indent(text.rstrip(), "--   ", lambda line: True)
+    return f"{READS}{name}:\n" + indent(text.rstrip(), "--   ", lambda line: True)
 
 
 def sources_used(views: Iterable[View]) -> tuple[str, ...]:

@@ -86,3 +86,24 @@ def test_a_rich_view_that_evolved_is_read_back_as_it_became(name: str) -> None:
     other = {name: RICH[name].replace("name", "title").replace("customers", "clients")}
     (anew,) = parsed_or_stored(other, evolution.catalog, {name: state}).values()
     assert anew.origin == ""
+
+
+def test_a_view_over_one_that_evolved_is_read_back_though_its_own_text_stayed() -> None:
+    """The file of the view that it reads still names the column as it was."""
+    schema = Schema.of(k=INTEGER, name=STRING)
+    before = Catalog((CatalogRelation(CUSTOMERS, schema, ("k",)),))
+    texts = {"all": "SELECT k, name FROM crm.customers", "few": "SELECT k FROM all WHERE k < 3"}
+    views, evolution = parsed_views(texts, before), Evolution(before)
+    described = RelationSchema("customers", schema, ("k",), "1")
+    titled = replace(described, schema=Schema.of(k=INTEGER, title=STRING), fingerprint="2")
+    change = SchemaChange("crm", {}, "customers", described, titled, "", False, {"name": "title"})
+    plan = foreseen(change, views, evolution)
+    evolved = plan.views(views)
+    stored = {
+        name: ViewState(1, 1, 0, 0, 0, True, 0, 0, 1, view.stored())
+        for name, view in evolved.items()
+    }
+    again = parsed_or_stored(texts, plan.evolution.catalog, stored)
+    assert {n: v.definition for n, v in again.items()} == {
+        n: v.definition for n, v in evolved.items()
+    }
