@@ -142,7 +142,7 @@ class Foreseen:
 def foreseen(reported: SchemaChange, views: Mapping[str, View], known: Evolution) -> Foreseen:
     """What becomes of the views when a source did this."""
     before, after = _relations(reported)
-    before, renamed = _by_our_names(before, reported.renamed_columns, known.catalog)
+    before, renamed = _by_our_names(before, after, reported.renamed_columns, known.catalog)
     steps = differences(before, after, renamed, rewrites=reported.rewrites)
     evolving = {name: EvolvingView(v.definition, v.preferences) for name, v in views.items()}
     effects: list[Effect] = []
@@ -185,18 +185,24 @@ def _relations(
 
 
 def _by_our_names(
-    before: CatalogRelation | None, renamed: Mapping[str, str], catalog: Catalog
+    before: CatalogRelation | None,
+    after: CatalogRelation | None,
+    renamed: Mapping[str, str],
+    catalog: Catalog,
 ) -> tuple[CatalogRelation | None, Mapping[str, str]]:
     """What the source says was before, by the names that we know its columns by.
 
     SQLite keeps no record of a column that was renamed twice: it knows the place, and the last name.
+    MariaDB, of a change that nobody read along with, knows only what there is now: what was before it
+    is then what we know.
     """
     known = None if before is None else relation_in(catalog, before.name)
     if before is None or known is None or known.schema == before.schema:
         return before, renamed
     pairs = list(zip(known.schema, before.schema, strict=False))
     if len(known.schema) != len(before.schema) or any(o.type != t.type for o, t in pairs):
-        return before, renamed
+        is_untold = after is not None and after.schema == before.schema
+        return (known, {}) if is_untold else (before, renamed)
     chained = {ours.name: renamed.get(theirs.name, theirs.name) for ours, theirs in pairs}
     return known, {old: new for old, new in chained.items() if old != new}
 

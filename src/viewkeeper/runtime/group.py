@@ -307,6 +307,7 @@ class Group(Keeping):
             self.take_in(DECISION_WAIT_SECONDS)
             return
         self.due.popleft()
+        self._asked_for = None
         before = self.views
         jumped = change.source if plan.rewrites and self._holds_rows_of(change) else None
         uncommitted = [
@@ -374,6 +375,11 @@ class Group(Keeping):
             note = self.around.log.told(plan, status)
             self.around.tell({"event": "schema_waits", **note})
         return False
+
+    @property
+    def waits_for_word(self) -> SchemaChange | None:
+        """The schema change that somebody must decide on before the group can go on."""
+        return self.due[0] if self.due and self._asked_for is not None and not self.jobs else None
 
     def _inherit(self) -> None:
         """The predecessors' views have changed with their sources since this group was made."""

@@ -123,13 +123,27 @@ class Running:
             if cycle is not None:
                 self._report.add(cycle)
                 self._on_event(_batch_event(cycle))
-            elif self._until_caught_up and pipeline.has_applied(targets):
-                break
+            elif self._until_caught_up:
+                if pipeline.has_applied(targets):
+                    break
+                self._refuse_to_wait(pipeline)
             if self._auditor.is_due and not self._until_caught_up:
                 audit = self._auditor.audit(pipeline, self._keeper.warehouse())
                 if audit is not None:
                     self._on_event({"event": "audited", **audit})
         return False
+
+    def _refuse_to_wait(self, pipeline: Pipeline) -> None:
+        """Nobody can catch up with what waits for somebody's word: say so instead of waiting too."""
+        for group in pipeline.groups:
+            change = group.waits_for_word
+            if change is not None:
+                raise ViewkeeperError(
+                    "waits-for-approval",
+                    f"a change of {change.source}.{change.relation} waits for your word",
+                    detail=f"until then {', '.join(sorted(group.views))} can't catch up",
+                    hint="viewkeeper evolve shows what it does; approve or reject it, then run again",
+                )
 
     def _cycle(self, pipeline: Pipeline) -> Cycle | None:
         try:

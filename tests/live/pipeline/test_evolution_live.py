@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from viewkeeper.errors import SourceError
+from viewkeeper.errors import SourceError, ViewkeeperError
 from viewkeeper.runtime.audit import audited
 from viewkeeper.runtime.keeper import Keeper
 
@@ -188,23 +188,25 @@ def test_a_change_waits_for_approval_and_goes_on_when_it_has_it(shop, running_sp
     fill(shop)
     shop.write_view("sales", "-- evolve: approve\n" + SALES)
     events = []
-    with (
-        Keeper.open(shop.folder, allow_setup=True) as keeper,
-        keeper.pipeline(events.append) as pipeline,
-    ):
-        pipeline.load()
+    with Keeper.open(shop.folder, allow_setup=True) as keeper:
+        keeper.run_until_caught_up()
         shop.run("crm", "ALTER TABLE customers DROP COLUMN phone")
-        while not events:
-            pipeline.cycle(0.1)
-        assert (events[0]["event"], events[0]["status"]) == ("schema_waits", "pending")
-        decisions = shop.folder / ".viewkeeper" / "decisions.json"
-        decisions.write_text(f'{{"{events[0]["id"]}": {{"decision": "approve"}}}}')
-        while len(events) < 3:
-            pipeline.cycle(0.1)
-        assert [e["event"] for e in events[1:]] == ["schema_changed", "evolved"]
-        # Without the column, from the old rows alone: nothing was asked of anybody.
-        assert events[2]["rows_read"] == 0
-        assert audited(pipeline, keeper.warehouse(), "sales").is_equal
+        with pytest.raises(ViewkeeperError) as caught:
+            keeper.run_until_caught_up()  # it can't, and does not wait for ever
+        assert caught.value.code == "waits-for-approval"
+        with keeper.pipeline(events.append) as pipeline:
+            pipeline.load()
+            while not events:
+                pipeline.cycle(0.1)
+            assert (events[0]["event"], events[0]["status"]) == ("schema_waits", "pending")
+            decisions = shop.folder / ".viewkeeper" / "decisions.json"
+            decisions.write_text(f'{{"{events[0]["id"]}": {{"decision": "approve"}}}}')
+            while len(events) < 3:
+                pipeline.cycle(0.1)
+            assert [e["event"] for e in events[1:]] == ["schema_changed", "evolved"]
+            # Without the column, from the old rows alone: nothing was asked of anybody.
+            assert events[2]["rows_read"] == 0
+            assert audited(pipeline, keeper.warehouse(), "sales").is_equal
 
 
 class Storm:
