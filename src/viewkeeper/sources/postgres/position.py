@@ -26,6 +26,18 @@ def require_same_history(left: Position, right: Position, source: str) -> None:
             )
 
 
+def feed_gap(source: str, detail: str) -> SourceError:
+    """The log no longer has what comes after our position, or nobody kept it for us."""
+    return SourceError(
+        "feed-gap",
+        f"the feed of PostgreSQL source {source} can't continue where it stopped",
+        source=source,
+        retryable=False,
+        detail=detail,
+        hint=rebuild_command(source, allow_setup=True),
+    )
+
+
 def compare(left: Position, right: Position, source: str) -> int:
     require_same_history(left, right, source)
     a, b = (left["lsn"], left["item"]), (right["lsn"], right["item"])

@@ -19,6 +19,7 @@ from psycopg import pq
 
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.postgres.connection import SETTINGS, connection_string, translated
+from viewkeeper.sources.postgres.position import feed_gap
 from viewkeeper.sources.urls import SourceUrl
 
 # The server answers a request for a keepalive in milliseconds; a link silent for this long is dead.
@@ -29,6 +30,8 @@ ASK_FIRST_SECONDS, ASK_MOST_SECONDS = 0.02, 1.0
 # The server closes a stream that says nothing for wal_sender_timeout.
 REPORT_EVERY_SECONDS = 5.0
 
+# There is no such slot; or the server gave up keeping its log.
+_SLOT_LOST = ("42704", "55000")
 _DATA, _KEEPALIVE = b"wk"
 _HEADER_BYTES = 25  # kind, start, end, time
 _KEEPALIVE_MESSAGE = struct.Struct(">xQQB")
@@ -161,4 +164,7 @@ class ReplicationStream:
 
 def _refused(source: str, result: pq.abc.PGresult) -> SourceError:
     error = psycopg.errors.error_from_result(result)
+    if error.sqlstate in _SLOT_LOST:
+        # It was there when it was looked for, a moment ago.
+        return feed_gap(source, str(error).splitlines()[0])
     return translated(error, source, "start its feed")

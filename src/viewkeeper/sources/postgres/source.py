@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from viewkeeper.errors import SourceError, UsageError, rebuild_command
+from viewkeeper.errors import SourceError, UsageError
 from viewkeeper.sources.backoff import Backoff, retrying
 from viewkeeper.sources.interface import (
     Cut,
@@ -35,6 +35,7 @@ from viewkeeper.sources.postgres.health import health_of
 from viewkeeper.sources.postgres.links import Links
 from viewkeeper.sources.postgres.position import (
     compare,
+    feed_gap,
     lsn_number,
     make_position,
     require_same_history,
@@ -328,26 +329,21 @@ class PostgresSource(Source):
         """A slot asked for a place before its confirmed one would start later, silently."""
         rows = self.links.ask(_SLOT, [self.instance])
         if not rows:
-            raise self._gap(f"there is no slot {self.instance}")
+            raise feed_gap(self.name, f"there is no slot {self.instance}")
         confirmed, wal_status, plugin, ours = rows[0]
         if plugin != "pgoutput" or not ours:
-            raise self._gap(f"the slot {self.instance} belongs to another database or plugin")
-        if wal_status == "lost":
-            raise self._gap(f"the server has removed the log that slot {self.instance} needs")
-        if confirmed is None or lsn_number(confirmed) > int(start["lsn"]):
-            raise self._gap(
-                f"the slot {self.instance} has moved on to {confirmed}, beyond our position"
+            raise feed_gap(
+                self.name, f"the slot {self.instance} belongs to another database or plugin"
             )
-
-    def _gap(self, detail: str) -> SourceError:
-        return SourceError(
-            "feed-gap",
-            f"the feed of PostgreSQL source {self.name} can't continue where it stopped",
-            source=self.name,
-            retryable=False,
-            detail=detail,
-            hint=rebuild_command(self.name, allow_setup=True),
-        )
+        if wal_status == "lost":
+            raise feed_gap(
+                self.name, f"the server has removed the log that slot {self.instance} needs"
+            )
+        if confirmed is None or lsn_number(confirmed) > int(start["lsn"]):
+            raise feed_gap(
+                self.name,
+                f"the slot {self.instance} has moved on to {confirmed}, beyond our position",
+            )
 
     def _require_published(self, known: Mapping[str, Described]) -> None:
         """Of the relations that exist; one that is gone was published when its changes were made."""
