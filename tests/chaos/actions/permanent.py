@@ -12,6 +12,7 @@ from chaos.actions.action import Permanent, Rig
 from chaos.scenery import CRM, GEO, SHOP
 
 TRACE_SECONDS_MAX = 120.0
+PURGE_SECONDS_MAX = 60.0
 
 
 class SlotDropped(Permanent):
@@ -47,7 +48,12 @@ class LogPurged(Permanent):
             client.run("UPDATE profiles SET nick = 'purged' WHERE p_id = 5")
             client.run("FLUSH BINARY LOGS")
             newest = client.fetch("SHOW BINARY LOGS")[-1][0]
-            client.run(f"PURGE BINARY LOGS TO '{newest}'")
+            # The server keeps, without a word, what it still believes the killed run to be reading.
+            deadline = time.monotonic() + PURGE_SECONDS_MAX
+            while client.fetch("SHOW BINARY LOGS")[0][0] != newest:
+                assert time.monotonic() < deadline, "the log could not be purged"
+                client.run(f"PURGE BINARY LOGS TO '{newest}'")
+                time.sleep(0.2)
             rig.witness.record(CRM, client)
         rig.run.start()
 
