@@ -15,8 +15,7 @@ from viewkeeper.testing.mariadb import mariadbd_missing
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 SECONDS = float(os.environ.get("VIEWKEEPER_CHAOS_SECONDS", "100"))
-# What takes a minute by itself is for the long storm; so is a purged log, of which it is not clear yet
-# whether the server keeps it for the reader that was killed, or the run overlooks that it is gone.
+# What takes a minute by itself is for the long storm; a server may keep a log from being purged that long.
 LONG = ("second-run", "kill-java", "log-purged")
 
 
