@@ -46,7 +46,8 @@ def test_run_killed_at_random_moments_stays_complete_and_exactly_once(shop, runn
             process.wait(rng.random() * 1.5)
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
-        process.wait()
+        # It must not have ended by itself: that would be no kill, and perhaps a fault.
+        assert process.wait() == -signal.SIGKILL
         process.stdout.close()
         killed_at.append(event.get("txn"))
     writers.stop()

@@ -18,11 +18,22 @@ from viewkeeper.algebra.expressions import (
 )
 from viewkeeper.algebra.types import DOUBLE, INTEGER, STRING
 from viewkeeper.protocols.batched_sweep import BatchedSweep
+from viewkeeper.protocols.messages import (
+    AnswerArrived,
+    AskSource,
+    BatchClosed,
+    Reflected,
+    TransactionArrived,
+)
 from viewkeeper.simulator.generator import Size, random_scenario
 from viewkeeper.simulator.run import judged
 from viewkeeper.simulator.scenario import Network
 from viewkeeper.simulator.scheduler import SeededScheduler, run_to_end
 from viewkeeper.simulator.world import World
+from viewkeeper.timeline import Transaction
+from viewkeeper.views.catalog import Catalog, CatalogRelation
+from viewkeeper.views.definition import RelationName
+from viewkeeper.views.parser import parse_view
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -134,6 +145,47 @@ def test_versions_hold_at_every_moment_what_the_lines_held_and_never_overlap(lin
         valid = versions.where(holds)
         assert valid.select(rest) == bag.where(holds).select(rest)
         assert len(valid) == len(valid.select(rest))
+
+
+class _Closed(BatchedSweep):
+    eager = False
+
+
+def test_a_row_that_a_whole_batch_changes_leaves_no_lines_that_cancel():
+    """One order, then its customer renamed again and again: the order's row is there once."""
+    from viewkeeper.spark.staged import Staging
+
+    orders, customers = RelationName("shop", "orders"), RelationName("crm", "customers")
+    schemas = {orders: Schema.of(o=INTEGER, c=INTEGER), customers: Schema.of(c=INTEGER, n=STRING)}
+    catalog = Catalog(tuple(CatalogRelation(name, each) for name, each in schemas.items()))
+    text = "SELECT o.o, c.n FROM shop.orders o JOIN crm.customers c ON o.c = c.c"
+    view = parse_view("named", text, catalog)
+    here = Staging(None, None, in_process_rows_max=0)  # type: ignore[arg-type]
+    sweep = _Closed(view, here.of_bag(Bag(view.schema)))
+    times = 30
+    first = Bag.of(schemas[orders], [(1, 7)])
+    sweep.step(TransactionArrived(Transaction("shop", 1, ((orders, here.of_bag(first)),))))
+    for number in range(1, times + 1):
+        rows = [((7, f"name {number - 1}"), -1), ((7, f"name {number}"), 1)]
+        change = here.of_bag(Bag.signed(schemas[customers], rows))
+        sweep.step(TransactionArrived(Transaction("crm", number, ((customers, change),))))
+    now = {
+        "shop": (Bag.of(Schema.of(**{"o.o": INTEGER, "o.c": INTEGER}), [(1, 7)]), 1),
+        "crm": (
+            Bag.of(Schema.of(**{"c.c": INTEGER, "c.n": STRING}), [(7, f"name {times}")]),
+            times,
+        ),
+    }
+    todo, installed = list(sweep.step(BatchClosed(times + 1))), None
+    while todo:
+        action = todo.pop()
+        if isinstance(action, AskSource):
+            rows, upto = now[action.source]
+            answers = (here.of_bag(rows),) * len(action.parts)
+            todo += sweep.step(AnswerArrived(action.question, answers, Reflected(upto)))
+        else:
+            installed = action
+    assert installed.change.lines == len(installed.change.to_bag()) == 1 + 2 * times
 
 
 @pytest.mark.parametrize("limit", ["IN_ARROW_BYTES_MAX", "IN_ARROW_ROWS_MAX"])
