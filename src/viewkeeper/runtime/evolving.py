@@ -141,7 +141,7 @@ class Foreseen:
 
 def foreseen(reported: SchemaChange, views: Mapping[str, View], known: Evolution) -> Foreseen:
     """What becomes of the views when a source did this."""
-    before, after = _relations(reported)
+    before, after = _relations(reported, known.catalog)
     before, renamed = _by_our_names(before, after, reported.renamed_columns, known.catalog)
     steps = differences(before, after, renamed, rewrites=reported.rewrites)
     evolving = {name: EvolvingView(v.definition, v.preferences) for name, v in views.items()}
@@ -175,9 +175,12 @@ def _with_headers(view: EvolvingView) -> ViewDefinition:
 
 
 def _relations(
-    reported: SchemaChange,
+    reported: SchemaChange, catalog: Catalog
 ) -> tuple[CatalogRelation | None, CatalogRelation | None]:
     before = _in_catalog(reported.source, reported.relation, reported.before)
+    if before is None and reported.after is None:
+        # It was gone already when the feed was opened, which can't tell what it was: we can.
+        before = relation_in(catalog, RelationName(reported.source, reported.relation))
     if reported.renamed_to is not None and before is not None:
         name = RelationName(reported.source, reported.renamed_to)
         return before, replace(before, name=name)

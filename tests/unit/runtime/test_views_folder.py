@@ -107,3 +107,13 @@ def test_a_view_over_one_that_evolved_is_read_back_though_its_own_text_stayed() 
     assert {n: v.definition for n, v in again.items()} == {
         n: v.definition for n, v in evolved.items()
     }
+
+
+def test_a_table_that_was_gone_when_its_feed_was_opened_is_followed_by_what_we_know() -> None:
+    """MariaDB renamed it on while the feed was opened anew: nobody there knows what it was."""
+    before = Catalog((CatalogRelation(CUSTOMERS, Schema.of(k=INTEGER, name=STRING), ("k",)),))
+    views = parsed_views({"all": "SELECT k, name FROM crm.customers"}, before)
+    change = SchemaChange("crm", {}, "customers", None, None, "", False, {}, "clients")
+    plan = foreseen(change, views, Evolution(before))
+    (clients,) = plan.views(views)["all"].definition.relations
+    assert clients == RelationName("crm", "clients")
