@@ -207,7 +207,12 @@ class RunProcess:
 
     def java_pids(self) -> list[int]:
         """The processes below it that are Java."""
-        return [pid for pid in _below(self.pid) if _name(pid) == "java"] if self.pid else []
+        return java_below(self.pid) if self.pid else []
+
+
+def java_below(pid: int) -> list[int]:
+    """The processes that one has started, and those they have, that are Java."""
+    return [child for child in _below(pid) if _name(child) == "java"]
 
 
 def _told(error: dict[str, Any]) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from viewkeeper.errors import UsageError
+from viewkeeper.errors import SourceError, UsageError, ViewkeeperError, WarehouseError
 from viewkeeper.evolution.knowledge_file import read_knowledge, still_known, view_tables
 from viewkeeper.evolution.preferences import preferences_of
 from viewkeeper.merging.global_transactions import GlobalTransactions, Overdue
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 OnEvent = Callable[[dict[str, Any]], None]
 
 IDLE_WAIT_SECONDS = 0.5
+LOST_WAIT_SECONDS = 2.0
 
 
 def _ignore(event: dict[str, Any]) -> None:
@@ -305,7 +306,14 @@ class Keeper:
         A source that is away is waited for. Raises SourceError for what only people can mend.
         """
         running = Running(self, on_event, stop or threading.Event())
-        return running.run(until_caught_up=until_caught_up, for_seconds=for_seconds)
+        try:
+            return running.run(until_caught_up=until_caught_up, for_seconds=for_seconds)
+        except (SourceError, WarehouseError):
+            raise
+        except Exception as error:
+            if self._spark is not None and self._spark.is_lost(LOST_WAIT_SECONDS):
+                raise _spark_lost(error) from error
+            raise
 
     def run_until_caught_up(self, on_event: OnEvent = _ignore) -> RunReport:
         """Bring everything in that is committed at the sources now."""
@@ -406,3 +414,13 @@ class Keeper:
         """Whether the warehouse's newest state includes the source up to a position."""
         known = self.warehouse(with_spark=False).latest().positions.get(source)
         return known is not None and self.source(source).compare_positions(known, position) >= 0
+
+
+def _spark_lost(error: Exception) -> ViewkeeperError:
+    return ViewkeeperError(
+        "spark-lost",
+        "Spark's process has ended under the run",
+        detail=f"nothing that was committed is lost; the first to notice: {type(error).__name__}: {error}",
+        hint="start the run again, it goes on from there; if it comes again, give Spark more memory "
+        "(driver_memory under [spark]) and look for it in the system's log",
+    )

@@ -117,11 +117,28 @@ class Spark:
         """Where the JVM writes; None when somebody else started it."""
         return None if self._folder is None else _log_file(self._folder)
 
+    def is_lost(self, wait_seconds: float = 0.0) -> bool:
+        """Whether its JVM has ended under us; whatever is asked of it then fails, in many ways.
+
+        A process is gone a moment after its connections are: ``wait_seconds`` for whoever saw these break.
+        """
+        gateway: Any = SparkContext._gateway
+        process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
+        if self._folder is None or process is None:
+            return False
+        try:
+            process.wait(wait_seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
     def stop(self) -> None:
         """End the sessions, the context and its JVM, and remove their files. Harmless when repeated."""
-        folder, self._folder = self._folder, None
-        if folder is None:
+        if self._folder is None:
             return
+        if self.is_lost():
+            self._context._jsc = None  # nobody is there who could be told to stop
+        folder, self._folder = self._folder, None
         self._context.stop()
         _stop_jvm()
         shutil.rmtree(folder, ignore_errors=True)

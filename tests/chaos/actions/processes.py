@@ -121,7 +121,7 @@ class KillJava(Action):
     """Spark's JVM is killed under the run: it ends with an error, and the next one goes on."""
 
     name, kind, weight = "kill-java", "process", 0.5
-    may_end_with = frozenset({"spark-lost", "spark-failed"})
+    may_end_with = frozenset({"spark-lost"})
 
     def do(self, rig: Rig) -> None:
         rig.run.start()

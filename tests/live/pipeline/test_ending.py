@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from chaos.run_process import java_below
 from viewkeeper.cli import execute
 from viewkeeper.cli.output import INTERRUPTED
 
@@ -104,3 +105,23 @@ def test_ctrl_c_before_anything_is_loaded_ends_it_too(folder):
     with Run(folder, "--until-caught-up", "--allow-setup") as run:
         code, events = run.ended()
     assert code == 0, events[-1]
+
+
+def test_a_run_whose_spark_is_killed_says_so_and_the_next_one_goes_on(
+    folder, tmp_path, monkeypatch
+):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    with Run(folder, "--allow-setup") as run:
+        run.until("loaded")
+        for pid in java_below(run.process.pid):
+            os.kill(pid, signal.SIGKILL)
+        sell(folder, 3)
+        code, rest = run.ended()
+    assert code == 1
+    assert rest[-1]["error"]["code"] == "spark-lost"
+    assert list(temporary.glob("viewkeeper-*")) == []
+    with Run(folder, "--until-caught-up") as run:
+        code, events = run.ended()
+    assert (code, events[-1]["transactions"]) == (0, 1)
