@@ -39,6 +39,15 @@ class Transaction(NamedTuple):
         return f"{self.source}#{self.number}"
 
 
+def summed_changes(transactions: Iterable[Transaction]) -> dict[RelationName, Any]:
+    """What some transactions change in all, by relation; those that they do not touch are left out."""
+    total: dict[RelationName, Any] = {}
+    for transaction in transactions:
+        for name, rows in transaction.changes:
+            total[name] = total[name] + rows if name in total else rows
+    return total
+
+
 @dataclass(frozen=True)
 class Cut:
     """For each source, the number of its last included transaction; 0 where none is."""

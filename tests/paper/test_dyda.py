@@ -33,10 +33,10 @@ from viewkeeper.evolution.rewriting import EvolvingView
 from viewkeeper.evolution.states import TRANSITIONS, Happening, State
 from viewkeeper.evolution.synchronization import Synchronized, synchronized
 from viewkeeper.protocols.messages import InstallChange, Reflected
+from viewkeeper.simulator.choices import Commit, DeliverMessage, DeliverQuestion
 from viewkeeper.simulator.evolution_checking import judged
 from viewkeeper.simulator.evolution_scenario import EvolutionScenario
 from viewkeeper.simulator.evolution_world import EvolutionWorld
-from viewkeeper.simulator.world import Commit, DeliverMessage, DeliverQuestion
 from viewkeeper.timeline import Cut, Transaction
 from viewkeeper.views.assembly import evaluated
 from viewkeeper.views.catalog import Catalog, CatalogRelation

@@ -36,13 +36,13 @@ from viewkeeper.simulator.medwrap_journal import MedwrapJournal
 from viewkeeper.simulator.medwrap_run import (
     MedwrapOptions,
     MedwrapScheduler,
-    judged_medwrap,
     medwrap_scenario,
     run_medwrap,
     simplistic_changes,
     simulated_medwrap,
 )
 from viewkeeper.simulator.medwrap_world import MedwrapWorld
+from viewkeeper.simulator.run import judged
 from viewkeeper.simulator.scenario import Network, Scenario
 from viewkeeper.simulator.snapshot_source import SnapshotSource
 from viewkeeper.timeline import Transaction
@@ -79,7 +79,7 @@ class Bench:
         self.wrapper = MedwrapWrapper(self.mediation, source, **settings)
         occurrences = [o for o in definition.terms[0].occurrences if o.source == source]
         initial = {o.name: Bag.of(o.schema, rows.get(o.alias, [])) for o in occurrences}
-        self.source = SnapshotSource(source, initial, (), lambda bag: bag)
+        self.source = SnapshotSource(source, initial, ())
         self.questions: list[AskSource | AskAtCut] = []
         self.results: list[ReportChange | AnswerQuery] = []
         self.closed: list[CloseCut] = []
@@ -88,7 +88,7 @@ class Bench:
         """The source commits, and its wrapper's LQueue gets it."""
         for each in transactions:
             self.source.script = (*self.source.script, each)
-            self.source.reveal(self.source.commit().number)
+            self.source.commit()
             self.step(TransactionArrived(each))
 
     def answer(self) -> AnswerArrived:
@@ -262,7 +262,7 @@ def test_a_wrapper_that_compensates_too_little_is_caught(broken: type[MedwrapWra
         scheduler = MedwrapScheduler(seed)
         while (choice := scheduler.choose(world)) is not None:
             world.take(choice)
-        if not judged_medwrap(MedwrapOptions(), seed, world).verdict.meets(Level.STRONG):
+        if not judged(MedwrapOptions(), seed, world.scenario, world).verdict.meets(Level.STRONG):
             return
     pytest.fail("200 seeds, and nothing was found")
 
@@ -321,7 +321,7 @@ def test_lemma_1_strong_anywhere_gives_strong() -> None:
     "options", [MedwrapOptions(nested=True), MedwrapOptions(batch_max=4)], ids=["nested", "batches"]
 )
 def test_lemma_1_is_sharp_a_strong_part_does_skip_states(options: MedwrapOptions) -> None:
-    assert options.expected_level is Level.STRONG
+    assert options.level is Level.STRONG
     assert any(simulated_medwrap(options, seed).verdict.level is Level.STRONG for seed in range(60))
 
 

@@ -16,28 +16,29 @@ from viewkeeper.consistency import check
 from viewkeeper.errors import InvariantViolated, UsageError
 from viewkeeper.protocols.messages import InstallChange
 from viewkeeper.protocols.quiescent_ring import QuiescentRing, QuiescentWarehouse, Refresh
-from viewkeeper.protocols.ring import Ring, RingNode, RingWarehouse
+from viewkeeper.protocols.ring import Ring, RingWarehouse
+from viewkeeper.protocols.ring_machines import RingSystem
 from viewkeeper.protocols.ring_messages import (
     Action,
     Event,
     IncrementArrived,
     PassToken,
-    RingSystem,
     TokenArrived,
     TokenRequested,
 )
 from viewkeeper.protocols.ring_terms import RingTerms, TermsNode, TermsWarehouse
 from viewkeeper.protocols.tokens import Increment, LocalData, Token
+from viewkeeper.simulator.choices import Commit, Deliver
 from viewkeeper.simulator.generator import Shape, Size
+from viewkeeper.simulator.moods import run_to_end
 from viewkeeper.simulator.ring_costs import chain_scenario, ring_costs, ring_latencies, tick
 from viewkeeper.simulator.ring_exploration import explored
 from viewkeeper.simulator.ring_run import (
     RingOptions,
     RingScheduler,
-    run_ring_to_end,
     simulated_ring,
 )
-from viewkeeper.simulator.ring_world import Commit, Deliver, MakeSystem, RingWorld
+from viewkeeper.simulator.ring_world import MakeSystem, RingWorld
 from viewkeeper.simulator.scenario import Scenario
 from viewkeeper.timeline import Cut, Transaction
 from viewkeeper.views.definition import Occurrence, RelationName, Term, ViewDefinition
@@ -80,7 +81,7 @@ def test_concurrent_updates_give_the_common_error_term_to_exactly_one_of_them() 
     world = RingWorld(scenario_with(1, 1), RingOptions("ring").system)
     world.take(Commit("s01"))
     world.take(Commit("s02"))
-    run_ring_to_end(world, RingScheduler(0))
+    run_to_end(world, RingScheduler(0))
     counts = [state.count((0, 0)) for state in world.states]
     # x1 ⊗ x2 = 1, then δ1 ⊗ x2 = 1, then (x1 ⊕ δ1) ⊗ δ2 = 2: δ1 ⊗ δ2 is counted once.
     assert counts == [1, 2, 4]
@@ -133,16 +134,15 @@ class CountsTwice(LocalData):
 def test_the_invariants_catch_a_node_that_joins_its_changes_into_other_entries() -> None:
     def broken(definition: Any, extent: Any, contents: Any) -> RingSystem:
         system = Ring.system(definition, extent, contents)
-        for node in system.nodes.values():
-            assert isinstance(node, RingNode)
-            node.data = CountsTwice(definition, node.source, contents)
+        for source, node in system.nodes.items():
+            node.data = CountsTwice(definition, source, contents)
         return system
 
     world = RingWorld(scenario_with(1, 1), broken)
     world.take(Commit("s01"))
     world.take(Commit("s02"))
     with pytest.raises(InvariantViolated, match="not what the serial order makes of its change"):
-        run_ring_to_end(world, RingScheduler(0))
+        run_to_end(world, RingScheduler(0))
 
 
 # -- latency ----------------------------------------------------------------------------------------
@@ -308,7 +308,7 @@ def test_a_request_overtaken_by_the_token_brings_it_out_again_only_with_the_prin
             world.take(Deliver(tokens.index(True)))  # ... the token has been at s02 meanwhile
         assert [type(e.event) for e in world.on_the_way] == [TokenRequested]
         before = world.counters.visits
-        run_ring_to_end(world, RingScheduler(0))
+        run_to_end(world, RingScheduler(0))
         return world.counters.visits - before
 
     assert visits(star(PrintedStar)) == 1
@@ -370,7 +370,7 @@ def level_of(scenario: Scenario, world: RingWorld) -> Level:
 def test_a_change_in_two_terms_becomes_visible_in_both_at_once(seed: int) -> None:
     scenario = section_5()
     world = RingWorld(scenario, RingTerms.system)
-    run_ring_to_end(world, RingScheduler(seed))
+    run_to_end(world, RingScheduler(seed))
     assert [state.count((0, 0)) for state in world.states] == [3, 5]
     assert level_of(scenario, world) is Level.COMPLETE
 
@@ -379,7 +379,7 @@ def test_a_change_in_two_terms_becomes_visible_in_both_at_once(seed: int) -> Non
 def test_adding_the_increments_separately_shows_a_state_that_never_was(seed: int) -> None:
     scenario = section_5()
     world = RingWorld(scenario, terms(AddsSeparately))
-    run_ring_to_end(world, RingScheduler(seed))
+    run_to_end(world, RingScheduler(seed))
     assert [state.count((0, 0)) for state in world.states] == [3, 4, 5]
     assert level_of(scenario, world) is Level.CONVERGENT
 
@@ -389,13 +389,13 @@ class KeepsEveryToken(TermsNode):
 
     def _token_arrived(self, token: Token) -> Iterator[Action]:
         if not self._queue:
-            yield from self._passed_on(token, ())
+            yield from self._visited(token, ())
             return
         self._kept[token.term] = token
         if len(self._kept) == len(self.data.assemblies):
             taken = self._taken()
             for term in sorted(self._kept):
-                yield from self._passed_on(self._kept.pop(term), taken)
+                yield from self._visited(self._kept.pop(term), taken)
             self.data.advance(taken)
 
 
@@ -411,7 +411,7 @@ def test_two_nodes_that_keep_any_token_wait_for_each_other_for_ever() -> None:
         world = RingWorld(scenario, make_system)
         world.take(Commit("s1"))
         world.take(Commit("s2"))
-        run_ring_to_end(world, RingScheduler(1))
+        run_to_end(world, RingScheduler(1))
         return world
 
     with pytest.raises(InvariantViolated, match="somebody waits for ever"):
@@ -459,7 +459,7 @@ def test_the_token_of_a_quiescent_ring_is_created_on_request_and_destroyed_after
     world.take(Commit("s01"))
     world.take(Deliver(0))
     assert isinstance(only_token(world), Token)
-    run_ring_to_end(world, RingScheduler(0))
+    run_to_end(world, RingScheduler(0))
     assert world.tokens == ()
     assert world.on_the_way == []
 
@@ -472,7 +472,7 @@ def test_a_node_may_wait_until_several_updates_have_gathered() -> None:
     world.take(Commit("s01"))
     assert world.on_the_way == []
     world.take(Commit("s01"))
-    run_ring_to_end(world, RingScheduler(0))
+    run_to_end(world, RingScheduler(0))
     assert world.counters.requests == 1
     assert [state.count((0, 0)) for state in world.states] == [1, 3]
 

@@ -11,9 +11,11 @@ from viewkeeper.protocols.naive import Naive
 from viewkeeper.protocols.nested_sweep import NestedSweep
 from viewkeeper.protocols.parallel_sweep import ParallelSweep
 from viewkeeper.protocols.sweep import Sweep
+from viewkeeper.simulator.choices import Commit, DeliverMessage, DeliverQuestion
+from viewkeeper.simulator.moods import run_to_end
 from viewkeeper.simulator.run import judged
-from viewkeeper.simulator.scheduler import SeededScheduler, run_to_end
-from viewkeeper.simulator.world import Commit, DeliverMessage, DeliverQuestion, World
+from viewkeeper.simulator.scheduler import SeededScheduler
+from viewkeeper.simulator.world import World
 from viewkeeper.views.level import Level
 
 UPDATES = (R2, R3, R1)

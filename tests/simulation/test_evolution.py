@@ -40,8 +40,8 @@ from viewkeeper.simulator.evolution_scenario import EvolutionScenario
 from viewkeeper.simulator.evolution_world import (
     EvolutionScheduler,
     EvolutionWorld,
-    run_evolution_to_end,
 )
+from viewkeeper.simulator.moods import run_to_end
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.assembly import evaluated
 from viewkeeper.views.catalog import Catalog, CatalogRelation
@@ -55,7 +55,7 @@ CHUNK = 100
 def simulated(seed: int, make=Management) -> EvolutionWorld:
     # Every third seed lets transactions become visible late and out of order, as PostgreSQL does.
     world = EvolutionWorld(random_evolution(seed), make, inversions=seed % 3 == 0)
-    run_evolution_to_end(world, EvolutionScheduler(seed))
+    run_to_end(world, EvolutionScheduler(seed))
     return world
 
 

@@ -11,12 +11,12 @@ import pytest
 
 from viewkeeper.protocols.quiescent_ring import Refresh
 from viewkeeper.simulator.generator import Shape, Size
+from viewkeeper.simulator.moods import run_to_end
 from viewkeeper.simulator.ring_exploration import explored
 from viewkeeper.simulator.ring_run import (
     RingOptions,
     RingScheduler,
     ring_scenario,
-    run_ring_to_end,
     simulated_ring,
 )
 from viewkeeper.simulator.ring_world import Demands, RingWorld
@@ -59,7 +59,7 @@ def test_after_the_last_update_a_quiescent_ring_is_silent(kind: str) -> None:
     for seed in range(8):
         scenario = ring_scenario(seed, size_of(seed), options)
         world = RingWorld(scenario, options.system, options.demands)
-        run_ring_to_end(world, RingScheduler(seed))
+        run_to_end(world, RingScheduler(seed))
         assert world.on_the_way == []
         assert world.tokens == ()
 

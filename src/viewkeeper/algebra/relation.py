@@ -10,7 +10,8 @@ in the simulator and on Spark.
 | ⊖ | ``a - b``, ``-a`` | |
 | ⊗ | ``a.join(b, on, where)`` | counts multiply |
 | σ | ``a.where(predicate)`` | |
-| π | ``a.select(outputs)`` | counts of rows that become equal add up |
+| π | ``a.select(outputs)``, ``a.only(names)`` | counts of rows that become equal add up |
+| ⋉ | ``a.matching(columns, keys)`` | counts stay, where no key stands twice |
 | | ``a.copied(column)`` | counts are multiplied by the column's value |
 | ⊥ | ``a.is_empty()`` | no row has a count other than zero |
 
@@ -24,7 +25,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Self
 
-from viewkeeper.algebra.expressions import TRUE, Aggregate, Expression, Output
+from viewkeeper.algebra.expressions import TRUE, Aggregate, Column, Expression, Output
 from viewkeeper.algebra.types import Schema
 
 if TYPE_CHECKING:
@@ -65,6 +66,22 @@ class Relation(ABC):
     @abstractmethod
     def select(self, outputs: tuple[Output, ...]) -> Self:
         """π: one column per output; duplicates are kept, as counts."""
+
+    def only(self, names: Iterable[str]) -> Self:
+        """π on columns as they are: these, in this order."""
+        names = tuple(names)
+        if names == self.schema.names:
+            return self
+        return self.select(tuple(Output(name, Column(name)) for name in names))
+
+    def matching(self, columns: tuple[str, ...], keys: Self) -> Self:
+        """⋉: the rows whose ``columns`` are among ``keys``, where every key stands once.
+
+        NULL matches nothing.
+        """
+        names = tuple(f"key {name}" for name in columns)
+        pairs = tuple(zip(columns, names, strict=True))
+        return self.join(keys.renamed(names), pairs).only(self.schema.names)
 
     @abstractmethod
     def renamed(self, names: Iterable[str]) -> Self:

@@ -71,7 +71,7 @@ class MapVA:
 
     def r_v(self, extent: Any) -> Any:
         # With R's keys among its columns, every row of R is there exactly once.
-        rows = extent.select(tuple(Output(n, Column(n)) for n in self.lost_shown)).support()
+        rows = extent.only(self.lost_shown).support()
         return _conformed(rows, self.shown, self.schema)
 
     def s_nv(self, wanted: Cut) -> Process[Any]:

@@ -24,21 +24,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from viewkeeper.protocols.keys import (
+    KeyedViewManager,
     deleted_rows,
     inserted_rows,
     key_columns,
     keys_of,
-    matching,
-    require_keys,
-    shown_key_columns,
     without_keys,
 )
-from viewkeeper.protocols.messages import Action, AnswerArrived, Assumptions, Part
-from viewkeeper.protocols.view_manager import ViewManager
+from viewkeeper.protocols.messages import Action, AnswerArrived
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.definition import Occurrence, ViewDefinition
 from viewkeeper.views.level import Level
@@ -56,20 +53,14 @@ class _Query:
     remaining: tuple[str, ...]
 
 
-class CStrobe(ViewManager):
+class CStrobe(KeyedViewManager):
     """One update at a time, with compensating queries until nothing is missing."""
 
     name = "c-strobe"
     level = Level.COMPLETE
-    assumes = Assumptions(no_inversions=True, keys=True)
-    paper = "SWEEP, section 3"
 
     def __init__(self, definition: ViewDefinition, extent: Any) -> None:
-        require_keys(self.name, definition)
         super().__init__(definition, extent)
-        (self.term,) = definition.terms
-        (self.assembly,) = self.assemblies
-        self.extent = extent
         self.queue: deque[Transaction] = deque()
         self.current: Transaction | None = None
         # The view after the current update, as far as it is known.
@@ -82,15 +73,10 @@ class CStrobe(ViewManager):
     def answer_arrived(self, asked: _Query, answer: AnswerArrived) -> Iterable[Action]:
         (partial,) = answer.answers
         alias, *rest = asked.remaining
-        visited = _Query(
-            asked.given,
-            asked.given_covers,
-            asked.asks,
-            partial,
-            asked.covers | {alias},
-            tuple(rest),
+        covers = asked.covers | {alias}
+        yield from self._visit(
+            replace(asked, partial=partial, covers=covers, remaining=tuple(rest))
         )
-        yield from self._visit(visited)
         yield from self._proceed()
 
     def _proceed(self) -> Iterator[Action]:
@@ -108,17 +94,11 @@ class CStrobe(ViewManager):
 
     def _begin(self, transaction: Transaction) -> Iterator[Action]:
         self._next_extent = self.extent
-        for occurrence in self.term.occurrences:
-            deleted = deleted_rows(transaction, occurrence)
-            if deleted is not None:
-                shown = shown_key_columns(self.term, occurrence)
-                keys = keys_of(deleted, occurrence)
-                self._next_extent = without_keys(self._next_extent, shown, keys)
-        for occurrence in self.term.occurrences:
-            inserted = inserted_rows(transaction, occurrence)
-            if inserted is not None and not inserted.is_empty():
-                alias = occurrence.alias
-                yield from self._query(self.assembly.prepared(alias, inserted), frozenset({alias}))
+        for occurrence, keys in self.deletions(transaction):
+            self._next_extent = self.view_without(self._next_extent, occurrence, keys)
+        for occurrence, inserted in self.insertions(transaction):
+            alias = occurrence.alias
+            yield from self._query(self.assembly.prepared(alias, inserted), frozenset({alias}))
 
     def _query(self, given: Any, covers: frozenset[str]) -> Iterator[Action]:
         start = next(alias for alias in self.assembly.aliases if alias in covers)
@@ -128,9 +108,7 @@ class CStrobe(ViewManager):
 
     def _visit(self, query: _Query) -> Iterator[Action]:
         if query.remaining:
-            alias = query.remaining[0]
-            part = Part(0, (alias,), query.partial, query.covers)
-            yield self.ask(self.term.occurrence(alias).source, (part,), query)
+            yield self.ask_about(query.remaining[0], query.partial, query.covers, query)
             return
         rows = query.partial
         for alias in query.asks:
@@ -153,7 +131,7 @@ class CStrobe(ViewManager):
             if deleted is None or inserted is None:
                 continue
             if inserted_keys is not None:
-                deleted = deleted - matching(deleted, occurrence.key, inserted_keys)
+                deleted = without_keys(deleted, occurrence.key, inserted_keys)
             missing = deleted if missing is None else missing + deleted
             new_keys = keys_of(inserted, occurrence)
             inserted_keys = (

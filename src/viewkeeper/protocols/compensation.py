@@ -10,9 +10,8 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from viewkeeper.algebra.expressions import Column, Output
 from viewkeeper.protocols.messages import Part
-from viewkeeper.timeline import Transaction
+from viewkeeper.timeline import Transaction, summed_changes
 from viewkeeper.views.assembly import Assembly
 from viewkeeper.views.definition import RelationName
 
@@ -27,30 +26,19 @@ def with_changes(
     changed = [a for a in part.asks if change(assembly.term.occurrence(a).name) is not None]
     for number in range(1, len(changed) + 1):
         for places in itertools.combinations(changed, number):
-            given, covers = part.given, part.covers
-            for alias in places:
-                rows = change(assembly.term.occurrence(alias).name)
-                if given is None:
-                    given = assembly.prepared(alias, rows)
-                else:
-                    given = assembly.extended(given, covers, alias, rows)
-                covers |= {alias}
+            given, covers = assembly.product(places, change, part.given, part.covers)
             asks = tuple(alias for alias in part.asks if alias not in places)
             yield Part(part.term, asks, given, covers)
 
 
 def changes_of(transactions: Iterable[Transaction], sign: int = 1) -> Callable[[RelationName], Any]:
     """The sum of the transactions' changes by relation; None for those they do not touch."""
-    total: dict[RelationName, Any] = {}
-    for transaction in transactions:
-        for name, rows in transaction.changes:
-            signed = rows if sign > 0 else -rows
-            total[name] = total[name] + signed if name in total else signed
-    return total.get
+    total = summed_changes(transactions)
+    return total.get if sign > 0 else {name: -rows for name, rows in total.items()}.get
 
 
 def arranged(assembly: Assembly, rows: Any) -> Any:
     """The columns that the product has, in the order of the term."""
     present = set(rows.schema.names)
     names = [name for name in assembly.term.joined_schema.names if name in present]
-    return rows.select(tuple(Output(name, Column(name)) for name in names))
+    return rows.only(names)

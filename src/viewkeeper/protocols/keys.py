@@ -6,10 +6,13 @@ suppressed and the rows that an update's deletion affects can be found at the wa
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from viewkeeper.algebra.expressions import Column, Output
+from viewkeeper.algebra.expressions import Column
 from viewkeeper.errors import UsageError
+from viewkeeper.protocols.messages import Action, Assumptions, Part
+from viewkeeper.protocols.view_manager import ViewManager
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.definition import Occurrence, Term, ViewDefinition
 
@@ -56,21 +59,13 @@ def inserted_rows(transaction: Transaction, occurrence: Occurrence) -> Any | Non
 
 
 def keys_of(rows: Any, occurrence: Occurrence) -> Any:
-    """The keys of some rows of a relation, each once, under names that collide with nothing."""
-    outputs = tuple(Output(f"key {c}", Column(c)) for c in occurrence.key)
-    return rows.select(outputs).support()
-
-
-def matching(rows: Any, columns: tuple[str, ...], keys: Any) -> Any:
-    """The rows whose ``columns`` are among ``keys``: a semi-join."""
-    names = rows.schema.names
-    pairs = tuple(zip(columns, keys.schema.names, strict=True))
-    return rows.join(keys, pairs).select(tuple(Output(name, Column(name)) for name in names))
+    """The keys of some rows of a relation, each once."""
+    return rows.only(occurrence.key).support()
 
 
 def without_keys(rows: Any, columns: tuple[str, ...], keys: Any) -> Any:
     """key-delete: the rows whose ``columns`` are not among ``keys``."""
-    return rows - matching(rows, columns, keys)
+    return rows - rows.matching(columns, keys)
 
 
 def key_columns(occurrence: Occurrence) -> tuple[str, ...]:
@@ -82,3 +77,40 @@ def shown_key_columns(term: Term, occurrence: Occurrence) -> tuple[str, ...]:
     """The key's columns in the view, under the view's names for them."""
     shown = (_shown_as(term, occurrence.qualified(column)) for column in occurrence.key)
     return tuple(name for name in shown if name is not None)
+
+
+class KeyedViewManager(ViewManager):
+    """A view of one term with all keys: deletions need no question, insertions go from source to source."""
+
+    assumes = Assumptions(no_inversions=True, keys=True)
+    paper = "SWEEP, section 3"
+
+    def __init__(self, definition: ViewDefinition, extent: Any) -> None:
+        require_keys(self.name, definition)
+        super().__init__(definition, extent)
+        (self.term,) = definition.terms
+        (self.assembly,) = self.assemblies
+        self.extent = extent
+
+    def deletions(self, transaction: Transaction) -> Iterator[tuple[Occurrence, Any]]:
+        """The occurrences that lost rows, each with the keys of those."""
+        for occurrence in self.term.occurrences:
+            deleted = deleted_rows(transaction, occurrence)
+            if deleted is not None:
+                yield occurrence, keys_of(deleted, occurrence)
+
+    def insertions(self, transaction: Transaction) -> Iterator[tuple[Occurrence, Any]]:
+        """The occurrences that got rows, each with these."""
+        for occurrence in self.term.occurrences:
+            inserted = inserted_rows(transaction, occurrence)
+            if inserted is not None and not inserted.is_empty():
+                yield occurrence, inserted
+
+    def view_without(self, view: Any, occurrence: Occurrence, keys: Any) -> Any:
+        """The view without the rows that come from these rows of an occurrence."""
+        return without_keys(view, shown_key_columns(self.term, occurrence), keys)
+
+    def ask_about(self, alias: str, partial: Any, covers: frozenset[str], note: Any) -> Action:
+        """Ask for the product of a partial with one further occurrence."""
+        part = Part(0, (alias,), partial, covers)
+        return self.ask(self.term.occurrence(alias).source, (part,), note)

@@ -100,7 +100,7 @@ class Mediation:
 
     def contents(self, virtual: VirtualRelation, rows: Any) -> Any:
         """The join of a source's occurrences as rows of its virtual relation."""
-        return rows.select(tuple(Output(c, Column(c)) for c in virtual.columns))
+        return rows.only(virtual.columns)
 
     def _term(self, index: int, term: Term) -> Term:
         renaming: dict[str, Expression] = {

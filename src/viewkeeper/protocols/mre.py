@@ -39,12 +39,11 @@ class MreWrapper(MedwrapWrapper):
         super().__init__(
             mediation, source, detection=detection, snapshots=snapshots, batch_max=batch_max
         )
-        self.stored = {
-            virtual.name: mediation.contents(
-                virtual, _joined(mediation, virtual.term, source, contents)
-            )
-            for virtual in mediation.virtual_relations(source=source)
-        }
+        self.stored = {}
+        for virtual in mediation.virtual_relations(source=source):
+            assembly = mediation.assemblies[virtual.term]
+            rows, _ = assembly.product(virtual.aliases, contents.__getitem__)
+            self.stored[virtual.name] = mediation.contents(virtual, rows)
 
     def _begin_query(self, query: AskSource) -> Iterator[Action]:
         """Nothing needs to be asked: `_answer` has all it needs."""
@@ -65,18 +64,3 @@ class MreWrapper(MedwrapWrapper):
         for name, rows in report.change.changes:
             self.stored[name] = self.stored[name] + rows
         return report
-
-
-def _joined(
-    mediation: Mediation, term: int, source: str, contents: Mapping[RelationName, Any]
-) -> Any:
-    assembly = mediation.assemblies[term]
-    first, *rest = mediation.virtual(term, source).aliases
-    rows = assembly.prepared(first, contents[assembly.term.occurrence(first).name])
-    covers = frozenset({first})
-    for alias in rest:
-        rows = assembly.extended(
-            rows, covers, alias, contents[assembly.term.occurrence(alias).name]
-        )
-        covers |= {alias}
-    return rows

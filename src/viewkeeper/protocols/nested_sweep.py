@@ -6,11 +6,11 @@ When an answer reflects a later update ΔR_j of the relation that was asked, SWE
 and comes back to it in a sweep of its own. Nested SWEEP takes it out too, but at once sweeps ΔR_j over
 the relations already visited (they are wanted *with* everything absorbed so far), adds the result, and
 goes on with both: the rest of the way is shared. A sweep inside may meet further updates and nest
-again. The view changes once for all absorbed updates.
+again. The view changes once for all absorbed updates. All else is SWEEP's, from which this is derived.
 
 | here | Figure 6 |
 |---|---|
-| ``_Frame`` | one activation of ViewChange: Left and Right are ``within``, its occurrences |
+| ``_outer`` | the activations of ViewChange that wait, each with Left and Right as its ``covers`` |
 | ``_absorbable`` | ∃ ΔR_j ∈ UpdateMessageQueue |
 | ``_push`` | the recursive call |
 | ``_pop`` | ΔV = ΔV + ViewChange(…) |
@@ -29,44 +29,38 @@ finished as SWEEP would, as the paper's conclusion proposes.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
-from viewkeeper.protocols.messages import Action, AnswerArrived, Assumptions, Reflected
-from viewkeeper.protocols.sweeping import Sweep, sweep_from, sweeps_of
-from viewkeeper.protocols.view_manager import Place, ViewManager
+from viewkeeper.protocols.messages import Action, AnswerArrived, Reflected
+from viewkeeper.protocols.sweep import Sweep
+from viewkeeper.protocols.sweeping import Sweep as OneSweep
+from viewkeeper.protocols.sweeping import sweep_from
+from viewkeeper.protocols.view_manager import Place
 from viewkeeper.timeline import Cut, Transaction
 from viewkeeper.views.definition import ViewDefinition
 from viewkeeper.views.level import Level
 
 
-@dataclass(frozen=True)
-class _Frame:
-    """A sweep that waits for the one nested in it, with the answer it had got so far."""
-
-    sweep: Sweep
-
-
-class NestedSweep(ViewManager):
-    """One composite change at a time; ``absorbed_max`` bounds how many updates join it."""
+class NestedSweep(Sweep):
+    """One composite change at a time; ``absorbed_max`` bounds how many updates it consists of."""
 
     name = "nested-sweep"
     level = Level.STRONG
-    assumes = Assumptions()
     paper = "SWEEP, section 6"
     absorbed_max = 16
 
     def __init__(self, definition: ViewDefinition, extent: Any) -> None:
         super().__init__(definition, extent)
-        self.queue: deque[Transaction] = deque()
-        self.composite: tuple[Transaction, ...] = ()
-        self.change = self.nothing
-        self._outer: list[_Frame] = []
-        self._sweeps: deque[Sweep] = deque()
-        # Only a composite that started from a single occurrence may absorb.
-        self._may_absorb = False
+        self.absorbed: tuple[Transaction, ...] = ()
+        # Sweeps that wait for the one nested in them, with the answers they had got so far.
+        self._outer: list[OneSweep] = []
+
+    @property
+    def composite(self) -> tuple[Transaction, ...]:
+        """The updates that the view change is to include."""
+        return () if self.current is None else (self.current, *self.absorbed)
 
     @property
     def now(self) -> Cut:
@@ -76,44 +70,16 @@ class NestedSweep(ViewManager):
             cut = cut.advanced(transaction.source, transaction.number)
         return cut
 
-    def transaction_arrived(self, transaction: Transaction) -> Iterable[Action]:
-        self.queue.append(transaction)
-        return () if self.composite else self._next()
-
-    def answer_arrived(self, asked: Sweep, answer: AnswerArrived) -> Iterable[Action]:
-        (rows,) = answer.answers
-        sweep = asked.answered(self.assemblies[asked.term], self.recent, rows, answer.reflects)
+    def answer_arrived(self, asked: OneSweep, answer: AnswerArrived) -> Iterable[Action]:
+        sweep = self.corrected(asked, answer)
         place = (asked.term, asked.next_alias)
         absorbed = self._absorbable(place, answer.reflects)
-        if not absorbed:
-            return self._sweeping(sweep)
-        return self._sweeping(self._push(sweep, place, absorbed))
+        return self._sweeping(self._push(sweep, place, absorbed) if absorbed else sweep)
 
-    def _next(self) -> Iterable[Action]:
-        while self.queue:
-            transaction = self.queue.popleft()
-            self._sweeps = deque(sweeps_of(self, transaction, self.applied))
-            self._may_absorb = len(self._sweeps) == 1
-            self.composite = (transaction,)
-            self.change = self.nothing
-            if self._sweeps:
-                yield from self._sweeping(self._sweeps.popleft())
-                return
-            yield self._finished()
-
-    def _sweeping(self, sweep: Sweep) -> Iterable[Action]:
-        while sweep.is_complete:
-            if self._outer:
-                sweep = self._pop(sweep)
-                continue
-            self.change = self.change + self.assemblies[sweep.term].finished(sweep.partial)
-            if not self._sweeps:
-                yield self._finished()
-                yield from self._next()
-                return
-            sweep = self._sweeps.popleft()
-        source = self.occurrence((sweep.term, sweep.next_alias)).source
-        yield self.ask(source, (sweep.part,), sweep)
+    def _sweeping(self, sweep: OneSweep) -> Iterable[Action]:
+        while sweep.is_complete and self._outer:
+            sweep = self._pop(sweep)
+        return super()._sweeping(sweep)
 
     def _absorbable(self, place: Place, reflects: Reflected) -> tuple[Transaction, ...]:
         """The queued updates of the asked relation that the answer reflects, in their order.
@@ -121,7 +87,9 @@ class NestedSweep(ViewManager):
         One that the answer misses (an inversion) is taken along if a later one is reflected: the
         state stays a cut, and the correction has brought the answer to what was wanted anyway.
         """
-        if not self._may_absorb:
+        first, *_ = self.composite
+        # Only a composite that started from a single occurrence may absorb.
+        if len(self.places_changed(first)) != 1:
             return ()
         source = self.occurrence(place).source
         room = self.absorbed_max - len(self.composite)
@@ -135,26 +103,26 @@ class NestedSweep(ViewManager):
                 taken = len(candidates)
         return tuple(candidates[:taken])
 
-    def _push(self, sweep: Sweep, place: Place, absorbed: tuple[Transaction, ...]) -> Sweep:
+    def _push(self, sweep: OneSweep, place: Place, absorbed: tuple[Transaction, ...]) -> OneSweep:
         """Start the inner sweep: the absorbed change over everything visited so far."""
         for transaction in absorbed:
             self.queue.remove(transaction)
-        self.composite += absorbed
-        self._outer.append(_Frame(sweep))
+        self.absorbed += absorbed
+        self._outer.append(sweep)
         change = self.prepared_change(place, absorbed)
         return sweep_from(self, place, change, self.now, within=sweep.covers)
 
-    def _pop(self, inner: Sweep) -> Sweep:
+    def _pop(self, inner: OneSweep) -> OneSweep:
         """Add the inner sweep's result to the one that waited for it, and go on with both."""
-        outer = self._outer.pop().sweep
+        outer = self._outer.pop()
         assembly = self.assemblies[outer.term]
         total = assembly.arranged(outer.partial, outer.covers) + assembly.arranged(
             inner.partial, outer.covers
         )
-        return Sweep(outer.term, total, outer.covers, outer.remaining, outer.wanted)
+        return replace(outer, partial=total)
 
     def _finished(self) -> Action:
-        composite, self.composite = self.composite, ()
+        composite, self.current, self.absorbed = self.composite, None, ()
         # Absorbed updates of different sources may have overtaken queued ones in order of arrival;
         # per source the order is kept, which is all that strong consistency asks for.
         return self.install(self.change, composite)

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from viewkeeper.algebra.expressions import Column, Comparison, Output, conjunction
+from viewkeeper.algebra.expressions import Column, Comparison, conjunction
 from viewkeeper.protocols.messages import Action, AnswerArrived, Assumptions
 from viewkeeper.protocols.sweeping import Sweep, branches_of, sweeps_of
 from viewkeeper.protocols.view_manager import ViewManager
@@ -130,5 +130,4 @@ def _joined_on_start(assembly: Assembly, start: Sweep, partial: Any, branch: Any
         tuple(Comparison("<=>", Column(name), Column(twins[name])) for name in shared)
     )
     joined = partial.join(twin, (), same_row)
-    kept = [name for name in joined.schema.names if name not in set(twins.values())]
-    return joined.select(tuple(Output(name, Column(name)) for name in kept))
+    return joined.only(n for n in joined.schema.names if n not in set(twins.values()))

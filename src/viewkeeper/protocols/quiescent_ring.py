@@ -16,7 +16,7 @@ met after at most 2n − 1 visits however busy the sources are.
 
 | here | Figure 2 |
 |---|---|
-| `QuiescentNode` | lines 1-12; ``_asked`` past what was taken is sent_request |
+| `QuiescentNode` | lines 1-12; ``_asked`` past ``_put_in`` is sent_request |
 | `QuiescentWarehouse._requested` | lines 13-18 |
 | `QuiescentWarehouse._returned` | lines 19-29 |
 | `QuiescentWarehouse._next_holder` | lines 31-36 |
@@ -36,28 +36,24 @@ Where we differ:
 from __future__ import annotations
 
 import enum
-from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from viewkeeper.errors import UsageError, invariant
 from viewkeeper.protocols.messages import InstallChange
+from viewkeeper.protocols.ring_machines import DataNode, Machine, RingProtocol, RingSystem
 from viewkeeper.protocols.ring_messages import (
     WAREHOUSE,
     Action,
     AnswerQuery,
     Event,
-    Machine,
     PassToken,
     QueryArrived,
     RefreshDue,
     RequestToken,
-    RingProtocol,
-    RingSystem,
     TokenArrived,
     TokenRequested,
-    TransactionCommitted,
 )
 from viewkeeper.protocols.tokens import (
     LocalData,
@@ -68,7 +64,7 @@ from viewkeeper.protocols.tokens import (
     visited,
     without_nothing,
 )
-from viewkeeper.timeline import Cut, Transaction
+from viewkeeper.timeline import Cut
 from viewkeeper.views.assembly import Assembly
 from viewkeeper.views.definition import RelationName, ViewDefinition
 
@@ -122,49 +118,29 @@ class QuiescentRing(RingProtocol):
         return RingSystem(QuiescentRing.name, nodes, QuiescentWarehouse(definition, refresh))
 
 
-class QuiescentNode(Machine):
-    """A data node; ``updates_per_request`` None means that it never asks for the token."""
+class QuiescentNode(DataNode):
+    """A node of the star; ``updates_per_request`` None means that it never asks for the token."""
 
     def __init__(
         self, data: LocalData, *, one_at_a_time: bool, updates_per_request: int | None
     ) -> None:
-        self.data = data
-        self.one_at_a_time = one_at_a_time
+        super().__init__(data, one_at_a_time=one_at_a_time)
         self.updates_per_request = updates_per_request
-        self._queue: deque[Transaction] = deque()
         self._asked = 0
-        self._taken = 0
-
-    @property
-    def is_idle(self) -> bool:
-        return not self._queue
-
-    def step(self, event: Event) -> tuple[Action, ...]:
-        match event:
-            case TransactionCommitted(transaction):
-                self._queue.append(transaction)
-                return tuple(self._requests())
-            case TokenArrived(token):
-                return tuple(self._token_arrived(token))
-            case _:
-                invariant(False, f"a data node of the quiescent ring got {event}")
-                return ()
+        self._put_in = 0
 
     def _token_arrived(self, token: Token) -> Iterator[Action]:
-        number = len(self._queue) if token.gathers else 0
-        if self.one_at_a_time:
-            number = min(1, number)
-        taken = tuple(self._queue.popleft() for _ in range(number))
+        taken = self._taken() if token.gathers else ()
         left, _ = visited(token, self.data, taken)
         self.data.advance(taken)
         if taken:
-            self._taken = taken[-1].number
+            self._put_in = taken[-1].number
         yield PassToken(WAREHOUSE, without_nothing(left))
         yield from self._requests()
 
     def _requests(self) -> Iterator[Action]:
         """Ask for the token, unless it is asked for already or too little waits."""
-        if self.updates_per_request is None or self._asked > self._taken:
+        if self.updates_per_request is None or self._asked > self._put_in:
             return
         if len(self._queue) >= self.updates_per_request:
             self._asked = self._queue[-1].number

@@ -12,8 +12,8 @@ warehouse. With n sources, n changes are on their way at once, in one message.
 | here | Figure 1 |
 |---|---|
 | `RingNode._token_arrived` | lines 1-10 |
-| `RingNode._committed` | lines 11-13; ``_queue`` sums up to Δ_i |
-| `RingWarehouse.step` | lines 14-17 |
+| `DataNode.step` | lines 11-13; ``_queue`` sums up to Δ_i |
+| `NumberedIncrements.step`, `RingWarehouse._due` | lines 14-17 |
 | ``one_at_a_time`` | the remark after Figure 1 |
 
 Where we differ: the print starts next_sn at 0, but the first increment has number 1 and would wait for
@@ -23,26 +23,20 @@ at which the view then stands, including changes that had no effect by themselve
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from viewkeeper.errors import invariant
 from viewkeeper.protocols.messages import InstallChange
-from viewkeeper.protocols.ring_messages import (
-    Action,
-    Event,
-    IncrementArrived,
-    Machine,
-    PassToken,
+from viewkeeper.protocols.ring_machines import (
+    DataNode,
+    NumberedIncrements,
     RingProtocol,
     RingSystem,
-    SendIncrement,
-    TokenArrived,
-    TransactionCommitted,
 )
+from viewkeeper.protocols.ring_messages import Action, PassToken, SendIncrement
 from viewkeeper.protocols.tokens import (
+    Entry,
     Increment,
     LocalData,
     Token,
@@ -52,7 +46,7 @@ from viewkeeper.protocols.tokens import (
     visited,
     without_nothing,
 )
-from viewkeeper.timeline import Cut, Transaction
+from viewkeeper.timeline import Cut
 from viewkeeper.views.definition import RelationName, ViewDefinition
 
 
@@ -81,8 +75,8 @@ class Ring(RingProtocol):
         return RingSystem(Ring.name, nodes, RingWarehouse(), (PassToken(ring[0], token),))
 
 
-class RingNode(Machine):
-    """A data node: it lives where its source's data is."""
+class RingNode(DataNode):
+    """A node of the ring: the token comes round by itself, and goes on to the next one."""
 
     def __init__(
         self,
@@ -92,75 +86,39 @@ class RingNode(Machine):
         *,
         one_at_a_time: bool = False,
     ) -> None:
+        super().__init__(LocalData(definition, source, contents), one_at_a_time=one_at_a_time)
         self.definition = definition
-        self.source = source
-        self.one_at_a_time = one_at_a_time
-        self.data = LocalData(definition, source, contents)
-        self._queue: deque[Transaction] = deque()
-
-    @property
-    def is_idle(self) -> bool:
-        return not self._queue
-
-    def step(self, event: Event) -> tuple[Action, ...]:
-        match event:
-            case TransactionCommitted(transaction):
-                self._queue.append(transaction)
-                return ()
-            case TokenArrived(token):
-                return tuple(self._token_arrived(token))
-            case _:
-                invariant(False, f"a data node of the ring got {event}")
-                return ()
 
     def _token_arrived(self, token: Token) -> Iterator[Action]:
         taken = self._taken()
         left, finished = visited(token, self.data, taken)
         self.data.advance(taken)
+        yield from self._passed_on(without_nothing(left), finished)
+
+    def _passed_on(self, token: Token, finished: Entry | None) -> Iterator[Action]:
+        """The node's own entry is home: it gets the token's next number. The token goes on."""
+        source = self.data.source
         if finished is not None:
-            left = replace(left, number=left.number + 1)
+            token = replace(token, number=token.number + 1)
             assembly = self.data.assemblies[token.term]
             change = view_change(self.definition, assembly, finished)
             yield SendIncrement(
-                Increment(token.term, left.number, self.source, finished.upto, change, finished.cut)
+                Increment(token.term, token.number, source, finished.upto, change, finished.cut)
             )
-        following = token.ring[(token.ring.index(self.source) + 1) % len(token.ring)]
-        yield PassToken(following, without_nothing(left))
-
-    def _taken(self) -> tuple[Transaction, ...]:
-        """The changes that go into the token now: all that wait, or the first."""
-        number = min(1, len(self._queue)) if self.one_at_a_time else len(self._queue)
-        return tuple(self._queue.popleft() for _ in range(number))
+        following = token.ring[(token.ring.index(source) + 1) % len(token.ring)]
+        yield PassToken(following, token)
 
 
-class RingWarehouse(Machine):
+class RingWarehouse(NumberedIncrements):
     """The warehouse: it installs increments in the order of their numbers."""
 
     first_number = 1
 
     def __init__(self) -> None:
+        super().__init__()
         self._next = self.first_number
-        self._early: dict[int, Increment] = {}
-
-    @property
-    def is_idle(self) -> bool:
-        return not self._early
-
-    @property
-    def waiting(self) -> tuple[Increment, ...]:
-        return tuple(self._early.values())
-
-    def step(self, event: Event) -> tuple[Action, ...]:
-        match event:
-            case IncrementArrived(increment):
-                # Channels reorder; the number that the token gave it says when its turn is.
-                self._early[increment.number] = increment
-                return tuple(self._due())
-            case _:
-                invariant(False, f"the warehouse of the ring got {event}")
-                return ()
 
     def _due(self) -> Iterator[Action]:
-        while (increment := self._early.pop(self._next, None)) is not None:
+        while (increment := self._early.pop((0, self._next), None)) is not None:
             self._next += 1
             yield InstallChange(increment.change, increment.cut, ())

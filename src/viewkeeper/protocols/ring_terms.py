@@ -26,36 +26,15 @@ nothing is missing from a change any more.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from viewkeeper.algebra.expressions import FALSE
-from viewkeeper.errors import invariant
 from viewkeeper.protocols.messages import InstallChange
-from viewkeeper.protocols.ring_messages import (
-    Action,
-    Event,
-    IncrementArrived,
-    Machine,
-    PassToken,
-    RingProtocol,
-    RingSystem,
-    SendIncrement,
-    TokenArrived,
-    TransactionCommitted,
-)
-from viewkeeper.protocols.tokens import (
-    Entry,
-    Increment,
-    LocalData,
-    Token,
-    require_linear,
-    sources_of,
-    view_change,
-    visited,
-)
+from viewkeeper.protocols.ring import RingNode
+from viewkeeper.protocols.ring_machines import NumberedIncrements, RingProtocol, RingSystem
+from viewkeeper.protocols.ring_messages import Action, PassToken
+from viewkeeper.protocols.tokens import Increment, Token, require_linear, sources_of, visited
 from viewkeeper.timeline import Cut, Transaction
 from viewkeeper.views.definition import RelationName, ViewDefinition
 
@@ -89,8 +68,8 @@ class RingTerms(RingProtocol):
         return RingSystem(RingTerms.name, nodes, TermsWarehouse(definition, nothing), tokens)
 
 
-class TermsNode(Machine):
-    """A data node with a place in the ring of every term that reads it."""
+class TermsNode(RingNode):
+    """A node with a place in the ring of every term that reads it."""
 
     def __init__(
         self,
@@ -100,37 +79,22 @@ class TermsNode(Machine):
         *,
         one_at_a_time: bool = False,
     ) -> None:
-        self.definition = definition
-        self.source = source
-        self.one_at_a_time = one_at_a_time
-        self.data = LocalData(definition, source, contents)
-        self._queue: deque[Transaction] = deque()
+        super().__init__(definition, source, contents, one_at_a_time=one_at_a_time)
         self._kept: dict[int, Token] = {}
 
     @property
     def is_idle(self) -> bool:
-        return not self._queue and not self._kept
+        return super().is_idle and not self._kept
 
     @property
     def kept(self) -> tuple[Token, ...]:
         return tuple(self._kept.values())
 
-    def step(self, event: Event) -> tuple[Action, ...]:
-        match event:
-            case TransactionCommitted(transaction):
-                self._queue.append(transaction)
-                return ()
-            case TokenArrived(token):
-                return tuple(self._token_arrived(token))
-            case _:
-                invariant(False, f"a data node of the ring of terms got {event}")
-                return ()
-
     def _token_arrived(self, token: Token) -> Iterator[Action]:
         terms = sorted(self.data.assemblies)
         lower = [term for term in terms if term < token.term]
         if not self._queue or not all(term in self._kept for term in lower):
-            yield from self._passed_on(token, ())
+            yield from self._visited(token, ())
             return
         self._kept[token.term] = token
         if len(self._kept) == len(terms):
@@ -138,56 +102,26 @@ class TermsNode(Machine):
             # All tokens are here: between the first and the last of these visits nobody else can
             # put anything into any of these terms, so the change has one place in all orders.
             for term in terms:
-                yield from self._passed_on(self._kept.pop(term), taken)
+                yield from self._visited(self._kept.pop(term), taken)
             self.data.advance(taken)
 
-    def _passed_on(self, token: Token, taken: tuple[Transaction, ...]) -> Iterator[Action]:
+    def _visited(self, token: Token, taken: tuple[Transaction, ...]) -> Iterator[Action]:
         left, finished = visited(token, self.data, taken)
-        if finished is not None:
-            left = replace(left, number=left.number + 1)
-            yield SendIncrement(self._increment(left, finished))
-        following = token.ring[(token.ring.index(self.source) + 1) % len(token.ring)]
-        yield PassToken(following, left)
-
-    def _increment(self, token: Token, finished: Entry) -> Increment:
-        assembly = self.data.assemblies[token.term]
-        change = view_change(self.definition, assembly, finished)
-        return Increment(token.term, token.number, self.source, finished.upto, change, finished.cut)
-
-    def _taken(self) -> tuple[Transaction, ...]:
-        number = 1 if self.one_at_a_time else len(self._queue)
-        return tuple(self._queue.popleft() for _ in range(number))
+        yield from self._passed_on(left, finished)
 
 
-class TermsWarehouse(Machine):
+class TermsWarehouse(NumberedIncrements):
     """Installs the increments of one change in all its terms at once, each term in its order."""
 
     def __init__(self, definition: ViewDefinition, nothing: Any) -> None:
+        super().__init__()
         self.nothing = nothing
         self._terms_of = {
             source: tuple(i for i, t in enumerate(definition.terms) if source in sources_of(t))
             for source in definition.sources
         }
         self._next = dict.fromkeys(range(len(definition.terms)), 1)
-        self._early: dict[tuple[int, int], Increment] = {}
         self._cut = Cut.start(definition.sources)
-
-    @property
-    def is_idle(self) -> bool:
-        return not self._early
-
-    @property
-    def waiting(self) -> tuple[Increment, ...]:
-        return tuple(self._early.values())
-
-    def step(self, event: Event) -> tuple[Action, ...]:
-        match event:
-            case IncrementArrived(increment):
-                self._early[increment.term, increment.number] = increment
-                return tuple(self._due())
-            case _:
-                invariant(False, f"the warehouse of the ring of terms got {event}")
-                return ()
 
     def _due(self) -> Iterator[Action]:
         """Install every change whose increments are next in all of its terms."""

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-from viewkeeper.algebra.expressions import Column, Comparison, IsNull, Not, Output, conjunction
+from viewkeeper.algebra.expressions import Column, Comparison, IsNull, Not, conjunction
 from viewkeeper.protocols.incremental import IncrementalView
 from viewkeeper.protocols.messages import (
     TXN,
@@ -34,8 +34,8 @@ class HeldStores:
     def change(self, changes: Mapping[str, Any]) -> None:
         """What a batch makes of them; the numbers of its transactions don't matter here."""
         for name, change in changes.items():
-            columns = (Output(c, Column(c)) for c in change.schema.names if c != TXN)
-            self.contents[name] = self.contents[name] + change.select(tuple(columns))
+            unnumbered = change.only(c for c in change.schema.names if c != TXN)
+            self.contents[name] = self.contents[name] + unnumbered
 
 
 def matching(rows: Any, part: StoredPart) -> Any:
@@ -48,7 +48,7 @@ def matching(rows: Any, part: StoredPart) -> Any:
     # A join by hash never finds a NULL, and the few keys that have one are compared.
     found = rows.join(keys.where(present), pairs)
     found = found + rows.join(keys.where(Not(present)), (), conjunction(same))
-    return found.select(tuple(Output(name, Column(name)) for name in rows.schema.names))
+    return found.only(rows.schema.names)
 
 
 class SelfKeptView(IncrementalView):

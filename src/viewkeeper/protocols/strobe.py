@@ -22,17 +22,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from viewkeeper.protocols.keys import (
-    deleted_rows,
-    inserted_rows,
-    key_columns,
-    keys_of,
-    require_keys,
-    shown_key_columns,
-    without_keys,
-)
-from viewkeeper.protocols.messages import Action, AnswerArrived, Assumptions, Part
-from viewkeeper.protocols.view_manager import ViewManager
+from viewkeeper.protocols.keys import KeyedViewManager, key_columns, without_keys
+from viewkeeper.protocols.messages import Action, AnswerArrived
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.definition import ViewDefinition
 from viewkeeper.views.level import Level
@@ -49,20 +40,14 @@ class _Query:
     pending: list[tuple[str, Any]] = field(default_factory=list)
 
 
-class Strobe(ViewManager):
+class Strobe(KeyedViewManager):
     """Every insertion is asked about at once; everything is installed when nothing is open."""
 
     name = "strobe"
     level = Level.STRONG
-    assumes = Assumptions(no_inversions=True, keys=True)
-    paper = "SWEEP, section 3"
 
     def __init__(self, definition: ViewDefinition, extent: Any) -> None:
-        require_keys(self.name, definition)
         super().__init__(definition, extent)
-        (self.term,) = definition.terms
-        (self.assembly,) = self.assemblies
-        self.extent = extent
         # The view as it will be when the action list is applied.
         self.actions = extent
         self._received: list[Transaction] = []
@@ -70,20 +55,14 @@ class Strobe(ViewManager):
     def transaction_arrived(self, transaction: Transaction) -> Iterable[Action]:
         self._received.append(transaction)
         # Deletions first: a modified row is deleted, then inserted under the same key.
-        for occurrence in self.term.occurrences:
-            deleted = deleted_rows(transaction, occurrence)
-            if deleted is not None:
-                keys = keys_of(deleted, occurrence)
-                shown = shown_key_columns(self.term, occurrence)
-                self.actions = without_keys(self.actions, shown, keys)
-                for query in self._open.values():
-                    query.pending.append((occurrence.alias, keys))
-        for occurrence in self.term.occurrences:
-            inserted = inserted_rows(transaction, occurrence)
-            if inserted is not None and not inserted.is_empty():
-                first, *rest = self.assembly.join_order(occurrence.alias)
-                partial = self.assembly.prepared(first, inserted)
-                yield from self._visit(_Query(partial, frozenset({first}), tuple(rest)))
+        for occurrence, keys in self.deletions(transaction):
+            self.actions = self.view_without(self.actions, occurrence, keys)
+            for query in self._open.values():
+                query.pending.append((occurrence.alias, keys))
+        for occurrence, inserted in self.insertions(transaction):
+            first, *rest = self.assembly.join_order(occurrence.alias)
+            partial = self.assembly.prepared(first, inserted)
+            yield from self._visit(_Query(partial, frozenset({first}), tuple(rest)))
         yield from self._quiescent()
 
     def answer_arrived(self, asked: _Query, answer: AnswerArrived) -> Iterable[Action]:
@@ -97,10 +76,7 @@ class Strobe(ViewManager):
     def _visit(self, query: _Query) -> Iterator[Action]:
         """Ask the next source; or, with all visited, put the answer on the action list."""
         if query.remaining:
-            alias = query.remaining[0]
-            source = self.term.occurrence(alias).source
-            part = Part(0, (alias,), query.partial, query.covers)
-            yield self.ask(source, (part,), query)
+            yield self.ask_about(query.remaining[0], query.partial, query.covers, query)
             return
         rows = query.partial
         for alias, keys in query.pending:

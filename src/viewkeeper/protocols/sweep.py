@@ -50,6 +50,7 @@ class Sweep(ViewManager):
         self.queue: deque[Transaction] = deque()
         self.current: Transaction | None = None
         self.change = self.nothing
+        # The sweeps of the current update that have not begun.
         self._sweeps: deque[OneSweep] = deque()
 
     def transaction_arrived(self, transaction: Transaction) -> Iterable[Action]:

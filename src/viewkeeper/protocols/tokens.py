@@ -29,7 +29,7 @@ from typing import Any
 
 from viewkeeper.algebra.expressions import FALSE
 from viewkeeper.errors import UsageError
-from viewkeeper.timeline import Cut, Transaction
+from viewkeeper.timeline import Cut, Transaction, summed_changes
 from viewkeeper.views.assembly import Assembly
 from viewkeeper.views.definition import RelationName, Term, ViewDefinition
 
@@ -138,7 +138,7 @@ class LocalData:
         Several occurrences may change at once; the earlier ones are taken as after the change, the
         later ones as before it: Δ(A ⊗ B) = ΔA ⊗ B_before ⊕ A_after ⊗ ΔB.
         """
-        changes = _summed(transactions)
+        changes = summed_changes(transactions)
         after = self._advanced(changes)
         assembly, aliases = self.assemblies[term], self.aliases(term)
         covers = frozenset(aliases)
@@ -167,7 +167,7 @@ class LocalData:
 
     def advance(self, transactions: Iterable[Transaction]) -> None:
         """From now on the token has seen these."""
-        self.seen = self._advanced(_summed(transactions))
+        self.seen = self._advanced(summed_changes(transactions))
 
     def _advanced(self, changes: Mapping[RelationName, Any]) -> dict[RelationName, Any]:
         return {
@@ -183,12 +183,7 @@ class LocalData:
         aliases: Iterable[str],
         contents: Mapping[RelationName, Any],
     ) -> tuple[Any, frozenset[str]]:
-        assembly = self.assemblies[term]
-        for alias in aliases:
-            name = assembly.term.occurrence(alias).name
-            rows = assembly.extended(rows, covers, alias, contents[name])
-            covers |= {alias}
-        return rows, covers
+        return self.assemblies[term].product(aliases, contents.__getitem__, rows, covers)
 
 
 def visited(
@@ -243,11 +238,3 @@ def require_linear(protocol: str, definition: ViewDefinition, *, one_term: bool)
             detail="one token goes round the sources of one term",
             hint="use ring-terms, which has a token for each term",
         )
-
-
-def _summed(transactions: Iterable[Transaction]) -> dict[RelationName, Any]:
-    total: dict[RelationName, Any] = {}
-    for transaction in transactions:
-        for name, rows in transaction.changes:
-            total[name] = total[name] + rows if name in total else rows
-    return total

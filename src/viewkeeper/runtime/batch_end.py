@@ -64,8 +64,8 @@ class BatchEnd:
         total = self._at_cut(part)
         for difference in with_changes(assembly, part, self.ahead):
             rows = self._at_cut(difference) if difference.asks else difference.given
-            total = _ordered(total, names) + _ordered(rows, names)
-        return self.questions.staging.taken(_ordered(total, names))
+            total = total.only(names) + rows.only(names)
+        return self.questions.staging.taken(total.only(names))
 
     def whole(self, name: RelationName, schema: Schema) -> StagedRelation:
         """A whole relation, with the columns of ``schema``."""
@@ -139,9 +139,3 @@ def _column_names(assembly: Assembly, part: Part) -> tuple[str, ...]:
     given = () if part.given is None else part.given.schema.names
     asked = (name for a in part.asks for name in assembly.term.occurrence(a).qualified_schema.names)
     return (*given, *asked)
-
-
-def _ordered(rows: Any, names: tuple[str, ...]) -> Any:
-    if rows.schema.names == names:
-        return rows
-    return rows.select(tuple(Output(name, Column(name)) for name in names))

@@ -18,7 +18,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from viewkeeper.algebra.expressions import Column, Output
 from viewkeeper.algebra.types import Schema
 from viewkeeper.protocols.messages import Reflected
 from viewkeeper.runtime.asking import counted
@@ -112,7 +111,7 @@ class Reading:
             return None
         table = self.changes.changes(name, ahead, needed.names)
         changes = self.staging.relation(table, with_number(needed))
-        return changes.select(tuple(Output(c, Column(c)) for c in needed.names))
+        return changes.only(needed.names)
 
     def whole(self, name: RelationName, needed: Schema) -> SparkRelation:
         """All rows of one relation."""
@@ -137,10 +136,7 @@ class Reading:
         ahead = self._ahead(name, needed)
         if ahead is None:
             return rows
-        names = tuple(f"wanted {column}" for column in key_columns)
-        pairs = tuple(zip(key_columns, names, strict=True))
-        some = ahead.join(keys.renamed(names), pairs)
-        return rows - some.select(tuple(Output(c, Column(c)) for c in needed.names))
+        return rows - ahead.matching(key_columns, keys)
 
 
 def narrowed(
@@ -148,7 +144,7 @@ def narrowed(
 ) -> Callable[[RelationName], Any]:
     """Relations that several views share, with the columns that one of them uses."""
     columns = {name: schema.names for name, schema in whole_schemas([pruned(definition)]).items()}
-    return lambda name: relations[name].select(tuple(Output(c, Column(c)) for c in columns[name]))
+    return lambda name: relations[name].only(columns[name])
 
 
 def whole_schemas(definitions: Iterable[ViewDefinition]) -> dict[RelationName, Schema]:

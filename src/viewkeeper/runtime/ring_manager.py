@@ -17,6 +17,7 @@ from viewkeeper.algebra.types import Schema
 from viewkeeper.errors import invariant
 from viewkeeper.protocols.compensation import changes_of
 from viewkeeper.protocols.messages import InstallChange, Part
+from viewkeeper.protocols.ring_machines import RingSystem
 from viewkeeper.protocols.ring_messages import (
     WAREHOUSE,
     Action,
@@ -24,7 +25,6 @@ from viewkeeper.protocols.ring_messages import (
     IncrementArrived,
     PassToken,
     RequestToken,
-    RingSystem,
     SendIncrement,
     TokenArrived,
     TokenRequested,
@@ -69,7 +69,7 @@ class RingManager(BufferedManager):
         for transaction in piece.transactions:
             node = system.nodes[transaction.source]
             yield from self._sent(node.step(TransactionCommitted(transaction)))
-        while not self._is_settled(system):
+        while not system.is_settled(event for _, event in self._on_the_way):
             to, event = self._on_the_way.popleft()
             machine = system.nodes[to] if to else system.warehouse
             yield from self._sent(machine.step(event))
@@ -77,17 +77,9 @@ class RingManager(BufferedManager):
     def _begun(self, piece: Piece) -> RingSystem:
         system = self._make(self.definition, piece.staging.of_bag(Bag(self.definition.schema)), {})
         for source, node in system.nodes.items():
-            node.data = SourceData(self.definition, source)  # type: ignore[attr-defined]
+            node.data = SourceData(self.definition, source)
         invariant(not list(self._sent(system.tokens)), "a ring begins with tokens alone")
         return system
-
-    def _is_settled(self, system: RingSystem) -> bool:
-        """Nothing is on its way but tokens that carry nothing, and nobody has anything to hand on."""
-        machines = (system.warehouse, *system.nodes.values())
-        return all(machine.is_idle for machine in machines) and all(
-            isinstance(event, TokenArrived) and event.token.is_empty
-            for _, event in self._on_the_way
-        )
 
     def _sent(self, actions: Iterable[Action]) -> Iterator[Any]:
         """Put messages on their way; what is to be installed comes out."""

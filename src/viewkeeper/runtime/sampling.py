@@ -50,7 +50,7 @@ def sampled(
             expected = _restricted(definition, by, values, reading)
             wanted = reading.staging.of_bag(_keys(definition.schema, by.output, values))
             part = shown.join(wanted, ((by.output, "key"),))
-            part = part.select(tuple(Output(n, Column(n)) for n in definition.schema.names))
+            part = part.only(definition.schema.names)
             found = part.to_bag()
             difference: Bag = found - expected.to_bag()
             rows = sum(count for _, count in found.sorted())

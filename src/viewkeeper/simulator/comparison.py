@@ -19,11 +19,12 @@ from viewkeeper.algebra.types import INTEGER
 from viewkeeper.errors import invariant
 from viewkeeper.protocols.messages import Protocol
 from viewkeeper.protocols.registry import PROTOCOLS
+from viewkeeper.simulator.choices import Commit, DeliverMessage
 from viewkeeper.simulator.generator import Shape, Size
 from viewkeeper.simulator.run import judged, simulated
 from viewkeeper.simulator.scenario import Scenario
 from viewkeeper.simulator.schedule import settle
-from viewkeeper.simulator.world import Commit, DeliverMessage, World
+from viewkeeper.simulator.world import World
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.definition import Occurrence, RelationName, Term, ViewDefinition
 from viewkeeper.views.level import Level

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from viewkeeper.consistency import SourceHistories, check
 from viewkeeper.evolution.changes import SchemaChanged, Update
-from viewkeeper.simulator.evolution_source import Contents, narrowed
+from viewkeeper.simulator.evolution_source import Contents
 from viewkeeper.simulator.evolution_world import EvolutionWorld, Record
 from viewkeeper.timeline import Cut, Transaction
 from viewkeeper.views.definition import RelationName, ViewDefinition
@@ -109,7 +109,7 @@ def _histories(world: EvolutionWorld, definition: ViewDefinition, start: Cut) ->
     """What the sources went through from the cut on, as far as the definition means something."""
     contents = world.scenario.histories
     schemas = {o.name: o.schema for term in definition.terms for o in term.occurrences}
-    initial = {n: narrowed(contents[n.source][start[n.source]][n], s) for n, s in schemas.items()}
+    initial = {n: contents[n.source][start[n.source]][n].only(s.names) for n, s in schemas.items()}
     scripts: dict[str, list[Transaction]] = {}
     for source, number in start:
         transactions = scripts[source] = []
@@ -121,7 +121,7 @@ def _histories(world: EvolutionWorld, definition: ViewDefinition, start: Cut) ->
             ):
                 break
             changes = tuple(
-                (name, narrowed(rows, schemas[name]))
+                (name, rows.only(schemas[name].names))
                 for name, rows in (() if isinstance(update, SchemaChanged) else update.changes)
                 if name in schemas
             )
@@ -148,7 +148,7 @@ def _same(
     if not _has(after, name, definition):
         return False
     schema = next(o.schema for t in definition.terms for o in t.occurrences if o.name == name)
-    return narrowed(before[name], schema) == narrowed(after[name], schema)
+    return before[name].only(schema.names) == after[name].only(schema.names)
 
 
 def _shifted(cut: Cut, start: Cut) -> Cut:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from viewkeeper.algebra import Bag
 from viewkeeper.algebra.expressions import Cast, Column, Literal, Output
-from viewkeeper.algebra.types import Field, Kind, Schema
+from viewkeeper.algebra.types import Field, Kind
 from viewkeeper.evolution.changes import (
     AddAttribute,
     AddRelation,
@@ -22,6 +22,7 @@ from viewkeeper.evolution.changes import (
 )
 from viewkeeper.evolution.messages import QueryBroken, ReadRelation, RowsArrived
 from viewkeeper.protocols.messages import Reflected
+from viewkeeper.simulator.source import ScriptedSource
 from viewkeeper.views.definition import RelationName
 
 Contents = dict[RelationName, Bag]
@@ -70,50 +71,29 @@ def _column_after(field: Field, change: SchemaChange) -> Output | None:
             return Output(field.name, column)
 
 
-def narrowed(rows: Bag, schema: Schema) -> Bag:
-    """The columns of a schema, in its order."""
-    return rows.select(tuple(Output(name, Column(name)) for name in schema.names))
+class EvolvingSource(ScriptedSource[Update]):
+    """A source of transactions and schema changes that answers single reads, or can't any more.
 
-
-class EvolvingSource:
-    """Makes its script's updates one after the other, and answers from what can be seen then.
-
-    A transaction becomes visible when it is revealed, in any order; a schema change waits until all
-    before it are visible, and is visible at once: a database locks the relation for it.
+    A schema change waits until all before it are visible, and is visible at once: a database locks
+    the relation for it.
     """
 
     def __init__(
-        self, name: str, initial: Mapping[RelationName, Bag], script: tuple[Update, ...]
+        self,
+        name: str,
+        initial: Mapping[RelationName, Bag],
+        script: tuple[Update, ...],
+        *,
+        inversions: bool,
     ) -> None:
-        self.name = name
-        self.script = script
-        self.committed = 0
-        self.invisible: list[int] = []
+        super().__init__(name, script, inversions=inversions)
         self._contents: Contents = {r: rows for r, rows in initial.items() if r.source == name}
 
-    @property
-    def has_more(self) -> bool:
-        return self.committed < len(self.script)
+    def is_seen_at_once(self, made: Update) -> bool:
+        return isinstance(made, SchemaChanged)
 
-    @property
-    def settled(self) -> int:
-        """All updates up to this number are visible."""
-        return min(self.invisible) - 1 if self.invisible else self.committed
-
-    def commit(self) -> Update:
-        """Make the next update; it is not yet visible, unless it changes a schema."""
-        update = self.script[self.committed]
-        self.committed += 1
-        self.invisible.append(update.number)
-        if isinstance(update, SchemaChanged):
-            for number in list(self.invisible):
-                self.reveal(number)
-        return update
-
-    def reveal(self, number: int) -> None:
-        """Let queries see an update from now on."""
-        self.invisible.remove(number)
-        self._contents = contents_after(self._contents, self.script[number - 1])
+    def take_effect(self, made: Update) -> None:
+        self._contents = contents_after(self._contents, made)
 
     def answer(self, question: ReadRelation) -> RowsArrived | QueryBroken:
         """The rows, or an error when something that was asked for is not there."""
@@ -124,7 +104,7 @@ class EvolvingSource:
         if question.keys is not None and not _comparable(rows, question):
             return QueryBroken(question.question)
         if question.keys is not None:
-            rows = _matching(rows, question)
+            rows = rows.matching(question.key_columns, question.keys)
         found = rows.select(tuple(Output(f"#{c}", Column(c)) for c in question.columns))
         return RowsArrived(question.question, found, self._reflected)
 
@@ -139,10 +119,3 @@ def _comparable(rows: Bag, question: ReadRelation) -> bool:
         (rows.schema.type_of(column).kind is Kind.STRING) is (field.type.kind is Kind.STRING)
         for column, field in zip(question.key_columns, question.keys.schema, strict=True)
     )
-
-
-def _matching(rows: Bag, question: ReadRelation) -> Bag:
-    names = tuple(f"key {name}" for name in question.key_columns)
-    pairs = tuple(zip(question.key_columns, names, strict=True))
-    joined = rows.join(question.keys.renamed(names), pairs)
-    return narrowed(joined, rows.schema)

@@ -26,10 +26,10 @@ from viewkeeper.evolution.messages import (
 )
 from viewkeeper.evolution.versions import ViewVersion
 from viewkeeper.protocols.messages import InstallChange, SourceSettled
+from viewkeeper.simulator.choices import Commit, DeliverMessage, DeliverQuestion, Reveal
 from viewkeeper.simulator.evolution_scenario import EvolutionScenario
 from viewkeeper.simulator.evolution_source import EvolvingSource
 from viewkeeper.simulator.moods import Moody
-from viewkeeper.simulator.world import Commit, DeliverMessage, DeliverQuestion, Reveal
 from viewkeeper.timeline import Cut
 
 Choice = Commit | Reveal | DeliverQuestion | DeliverMessage
@@ -68,9 +68,8 @@ class EvolutionWorld:
         inversions: bool = False,
     ) -> None:
         self.scenario = scenario
-        self.inversions = inversions
         self.sources = {
-            name: EvolvingSource(name, scenario.initial, script)
+            name: EvolvingSource(name, scenario.initial, script, inversions=inversions)
             for name, script in sorted(scenario.scripts.items())
         }
         self.to_warehouse: dict[str, list[Event]] = {name: [] for name in self.sources}
@@ -91,10 +90,7 @@ class EvolutionWorld:
         """Everything that could happen next, in a fixed order; empty when the run is over."""
         found: list[Choice] = []
         for name, source in self.sources.items():
-            if source.has_more:
-                found.append(Commit(name))
-            if self.inversions:
-                found += [Reveal(name, number) for number in source.invisible]
+            found += source.choices
             if self.to_source[name]:
                 found.append(DeliverQuestion(name, 0))
             if self.to_warehouse[name]:
@@ -126,8 +122,6 @@ class EvolutionWorld:
 
     def _commit(self, source: EvolvingSource) -> None:
         update = source.commit()
-        if not self.inversions and source.invisible:
-            source.reveal(update.number)
         self.to_warehouse[source.name].append(UpdateArrived(update))
         self._tell_settled(source)
 
@@ -173,10 +167,3 @@ class EvolutionScheduler(Moody):
                 return 0.3  # much happens on the way
             case DeliverMessage():
                 return 1.0
-
-
-def run_evolution_to_end(world: EvolutionWorld, scheduler: EvolutionScheduler) -> None:
-    """Let things happen until nothing can; then everything must have come to rest."""
-    while (choice := scheduler.choose(world)) is not None:
-        world.take(choice)
-    world.require_finished()

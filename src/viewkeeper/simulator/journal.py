@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from viewkeeper.algebra import Bag
-from viewkeeper.algebra.expressions import Column, Comparison, Output
+from viewkeeper.algebra.expressions import Column, Comparison
 from viewkeeper.protocols.messages import (
     AnswerArrived,
     AskSource,
@@ -118,7 +118,7 @@ class Journal:
         assembly = self._assemblies[term]
         # A wrapper may have dropped columns that nobody needs any more.
         names = [name for name in _distinct_columns(assembly, covers) if name in rows.schema]
-        return rows_text(rows.select(tuple(Output(name, Column(name)) for name in names)))
+        return rows_text(rows.only(names))
 
     def transcript(self) -> str:
         """The entries as text, a line each, in columns."""

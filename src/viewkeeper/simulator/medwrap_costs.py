@@ -25,6 +25,7 @@ from viewkeeper.algebra.expressions import Column, Comparison, Output
 from viewkeeper.algebra.types import INTEGER
 from viewkeeper.errors import invariant
 from viewkeeper.protocols.simplistic import Simplistic
+from viewkeeper.simulator.choices import Commit, DeliverMessage, DeliverQuestion
 from viewkeeper.simulator.medwrap_run import MedwrapOptions
 from viewkeeper.simulator.medwrap_world import (
     DeliverQuery,
@@ -33,7 +34,7 @@ from viewkeeper.simulator.medwrap_world import (
     MedwrapWorld,
 )
 from viewkeeper.simulator.scenario import Network, Scenario
-from viewkeeper.simulator.world import Commit, DeliverMessage, DeliverQuestion, World
+from viewkeeper.simulator.world import World
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.definition import Occurrence, RelationName, Term, ViewDefinition
 

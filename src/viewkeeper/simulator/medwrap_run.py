@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from viewkeeper.algebra import Bag
-from viewkeeper.consistency import check
 from viewkeeper.errors import invariant
 from viewkeeper.protocols.inbox import TransactionMessage
 from viewkeeper.protocols.mediation import Mediation
@@ -20,13 +19,14 @@ from viewkeeper.protocols.mre import MreWrapper
 from viewkeeper.protocols.nested_sweep import NestedSweep
 from viewkeeper.protocols.simplistic import Simplistic
 from viewkeeper.protocols.sweep import Sweep
+from viewkeeper.simulator.choices import Commit, DeliverMessage, Reveal
 from viewkeeper.simulator.generator import Shape, Size, random_scenario
 from viewkeeper.simulator.medwrap_journal import MedwrapJournal
 from viewkeeper.simulator.medwrap_world import Choice, MedwrapWorld
-from viewkeeper.simulator.moods import Moody
-from viewkeeper.simulator.run import Outcome
+from viewkeeper.simulator.moods import Moody, run_to_end
+from viewkeeper.simulator.run import Outcome, judged
 from viewkeeper.simulator.scenario import Network, Scenario
-from viewkeeper.simulator.world import Commit, DeliverMessage, Reveal, World
+from viewkeeper.simulator.world import World
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.definition import Occurrence, RelationName, Term, ViewDefinition
 from viewkeeper.views.level import Level
@@ -50,7 +50,7 @@ class MedwrapOptions:
         return "mre" if self.stores else "medwrap"
 
     @property
-    def expected_level(self) -> Level:
+    def level(self) -> Level:
         wrapper = Level.COMPLETE if self.batch_max == 1 else Level.STRONG
         return combined_level(wrapper, (NestedSweep if self.nested else Sweep).level)
 
@@ -166,7 +166,7 @@ def simulated_medwrap(
     """Run one seed to its end and judge it."""
     scenario = medwrap_scenario(seed) if scenario is None else scenario
     world = run_medwrap(options, seed, scenario, network, journal)
-    return judged_medwrap(options, seed, world, search=search)
+    return judged(options, seed, scenario, world, search=search)
 
 
 def run_medwrap(
@@ -176,36 +176,10 @@ def run_medwrap(
     network: Network,
     journal: MedwrapJournal | None = None,
 ) -> MedwrapWorld:
-    """Let things happen until nothing can; then everything must have come to rest."""
+    """The world at the end of the seed's run."""
     world = options.world(scenario, network, journal)
-    scheduler = MedwrapScheduler(seed)
-    while (choice := scheduler.choose(world)) is not None:
-        world.take(choice)
-    world.require_finished()
+    run_to_end(world, MedwrapScheduler(seed))
     return world
-
-
-def judged_medwrap(
-    options: MedwrapOptions, seed: int, world: MedwrapWorld, *, search: bool = False
-) -> Outcome:
-    """The verdict on a run that is over."""
-    scenario = world.scenario
-    verdict = check(
-        [scenario.definition],
-        scenario.histories,
-        [(state,) for state in world.states],
-        None if search else world.claims,
-    )
-    return Outcome(
-        protocol=options.name,
-        seed=seed,
-        sources=len(scenario.scripts),
-        transactions=scenario.number_of_transactions,
-        verdict=verdict,
-        expected_level=options.expected_level,
-        states=len(world.states),
-        messages=world.counters.as_dict(),
-    )
 
 
 # -- the same history through the simplistic approach ------------------------------------------------

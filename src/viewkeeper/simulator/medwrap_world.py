@@ -41,10 +41,10 @@ from viewkeeper.protocols.messages import (
     SourceSettled,
     TransactionArrived,
 )
+from viewkeeper.simulator.choices import Commit, DeliverQuestion, Reveal
 from viewkeeper.simulator.medwrap_journal import MedwrapJournal
 from viewkeeper.simulator.scenario import Network, Scenario
 from viewkeeper.simulator.snapshot_source import SnapshotSource
-from viewkeeper.simulator.world import Commit, DeliverQuestion, Reveal
 from viewkeeper.timeline import Cut, Transaction
 
 MakeWrapper = Callable[[Mediation, str], MedwrapWrapper]
@@ -115,7 +115,9 @@ class MedwrapWorld:
         self.mediation = Mediation(scenario.definition)
         names = sorted(scenario.scripts)
         self.sources = {
-            name: SnapshotSource(name, scenario.initial, scenario.scripts[name], lambda bag: bag)
+            name: SnapshotSource(
+                name, scenario.initial, scenario.scripts[name], inversions=network.inversions
+            )
             for name in names
         }
         self.wrappers = {name: make_wrapper(self.mediation, name) for name in names}
@@ -139,18 +141,18 @@ class MedwrapWorld:
         """Everything that could happen next, in a fixed order; empty when the run is over."""
         found: list[Choice] = []
         for name, source in self.sources.items():
-            if source.has_more:
-                found.append(Commit(name))
-            if self.network.inversions:
-                found += [Reveal(name, number) for number in source.invisible]
-            found += [DeliverQuestion(name, i) for i in self._deliverable(self.to_source[name])]
-            found += [DeliverToWrapper(name, i) for i in self._deliverable(self.to_wrapper[name])]
-            found += [DeliverQuery(name, i) for i in self._deliverable(self.queries[name])]
-            found += [DeliverToMediator(name, i) for i in self._deliverable(self.to_mediator[name])]
+            found += source.choices
+            found += [
+                DeliverQuestion(name, i) for i in self.network.deliverable(self.to_source[name])
+            ]
+            found += [
+                DeliverToWrapper(name, i) for i in self.network.deliverable(self.to_wrapper[name])
+            ]
+            found += [DeliverQuery(name, i) for i in self.network.deliverable(self.queries[name])]
+            found += [
+                DeliverToMediator(name, i) for i in self.network.deliverable(self.to_mediator[name])
+            ]
         return found
-
-    def _deliverable(self, channel: list[Any]) -> range:
-        return range(min(1, len(channel))) if self.network.fifo else range(len(channel))
 
     def take(self, choice: Choice) -> None:
         """Make it happen."""
@@ -174,17 +176,13 @@ class MedwrapWorld:
 
     def _commit(self, source: SnapshotSource) -> None:
         transaction = source.commit()
-        if not self.network.inversions:
-            source.reveal(transaction.number)
         self.counters.notifications += 1
         self.to_wrapper[source.name].append(TransactionMessage(transaction, source.settled))
         if self.journal is not None:
             self.journal.committed(transaction)
 
     def _reveal(self, source: SnapshotSource, number: int) -> None:
-        settled = source.settled
-        source.reveal(number)
-        if source.settled > settled:
+        if source.reveal(number):
             self.to_wrapper[source.name].append(SettledMessage(source.settled))
 
     def _ask(self, source: SnapshotSource, question: AskSource | AskAtCut) -> None:

@@ -13,7 +13,8 @@ from viewkeeper.merging.complete_n import CompleteN, block_end
 from viewkeeper.merging.merge_groups import MergeGroups
 from viewkeeper.merging.mixtures import Promise, algorithm_for
 from viewkeeper.merging.table import ViewUpdateTable
-from viewkeeper.simulator.merge_channels import Choice, Deliver, Refresh
+from viewkeeper.simulator.choices import Commit, Deliver
+from viewkeeper.simulator.merge_channels import Choice, Refresh
 from viewkeeper.simulator.merge_scenario import (
     MergeScenario,
     MergeSize,
@@ -21,9 +22,8 @@ from viewkeeper.simulator.merge_scenario import (
     random_merge_scenario,
 )
 from viewkeeper.simulator.merge_world import MergeWorld, Watch
-from viewkeeper.simulator.moods import Moody
+from viewkeeper.simulator.moods import Moody, run_to_end
 from viewkeeper.simulator.scenario import Network
-from viewkeeper.simulator.world import Commit
 from viewkeeper.timeline import Cut
 from viewkeeper.views.level import Level
 
@@ -143,10 +143,7 @@ def simulated_merge(
     scenario = random_merge_scenario(seed, options.painting, options.size)
     world = merge_world(scenario, options, watch)
     groups = world.groups.groups
-    scheduler = MergeScheduler(seed, world)
-    while (choice := scheduler.choose(world)) is not None:
-        world.take(choice)
-    world.require_finished()
+    run_to_end(world, MergeScheduler(seed, world))
     return judged_merge(seed, world, groups, options, search=search)
 
 

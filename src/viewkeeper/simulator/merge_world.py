@@ -26,13 +26,13 @@ from viewkeeper.merging.messages import (
 )
 from viewkeeper.protocols.inbox import Inbox, SettledMessage, TransactionMessage
 from viewkeeper.protocols.messages import AskSource, SourceSettled, TransactionArrived
+from viewkeeper.simulator.choices import Commit, Deliver, Reveal
 from viewkeeper.simulator.merge_channels import (
     INTEGRATOR,
     MERGE,
     WAREHOUSE,
     Add,
     Choice,
-    Deliver,
     Drop,
     EndBlock,
     Envelope,
@@ -51,7 +51,6 @@ from viewkeeper.simulator.merge_managers import (
 from viewkeeper.simulator.merge_scenario import MergeScenario
 from viewkeeper.simulator.scenario import Network
 from viewkeeper.simulator.source import SimulatedSource
-from viewkeeper.simulator.world import Commit, Reveal
 from viewkeeper.timeline import Cut, Transaction
 from viewkeeper.views.assembly import evaluated
 
@@ -78,7 +77,7 @@ class MergeWorld:
         self.every = every
         self.watch = watch
         self.sources = {
-            name: SimulatedSource(name, scenario.initial, script, lambda bag: bag)
+            name: SimulatedSource(name, scenario.initial, script, inversions=network.inversions)
             for name, script in sorted(scenario.scripts.items())
         }
         self.inboxes = {name: Inbox(name) for name in self.sources}
@@ -114,11 +113,8 @@ class MergeWorld:
     def choices(self) -> list[Choice]:
         """Everything that could happen next, in a fixed order; empty when the run is over."""
         found: list[Choice] = []
-        for name, source in self.sources.items():
-            if source.has_more:
-                found.append(Commit(name))
-            if self.network.inversions:
-                found += [Reveal(name, number) for number in source.invisible]
+        for source in self.sources.values():
+            found += source.choices
         found += [Add(view.name) for view in self.to_add]
         found += [Drop(name) for name in self.to_drop if name in self.managers]
         found += [Refresh(name) for name, manager in self.managers.items() if manager.may_refresh]
@@ -141,8 +137,6 @@ class MergeWorld:
             case Commit(name):
                 source = self.sources[name]
                 transaction = source.commit()
-                if not self.network.inversions:
-                    source.reveal(transaction.number)
                 message = TransactionMessage(transaction, source.settled)
                 self._send(name, INTEGRATOR, message)
             case Reveal(name, number):

@@ -1,4 +1,4 @@
-"""Random choices with moods: what all seeded schedulers share.
+"""Random choices with moods, and runs by them: what all seeded schedulers share.
 
 Time is the order of events. A run passes through moods: in a burst sources commit much faster than
 messages travel, in a quiet phase messages travel until hardly anything is left on the way. So a run
@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import random
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 MOOD_STEPS_MAX = 25
 
@@ -42,3 +42,27 @@ class Moody:
             self._steps_left = self.random.randint(1, MOOD_STEPS_MAX)
         self._steps_left -= 1
         return self.random.choices(choices, [weight(choice) for choice in choices])[0]
+
+
+class World(Protocol):
+    """A simulated world, as far as a scheduler's run is concerned."""
+
+    def take(self, choice: Any, /) -> None: ...
+
+    def require_finished(self) -> None: ...
+
+
+AnyWorld = TypeVar("AnyWorld", bound=World, contravariant=True)
+
+
+class Scheduler(Protocol[AnyWorld]):
+    """Says what happens next in a world of its kind; None when the run is over."""
+
+    def choose(self, world: AnyWorld, /) -> Any: ...
+
+
+def run_to_end(world: AnyWorld, scheduler: Scheduler[AnyWorld]) -> None:
+    """Let things happen until nothing can; then everything must have come to rest."""
+    while (choice := scheduler.choose(world)) is not None:
+        world.take(choice)
+    world.require_finished()

@@ -17,8 +17,9 @@ from viewkeeper.algebra.types import INTEGER
 from viewkeeper.errors import invariant
 from viewkeeper.protocols.quiescent_ring import QuiescentRing
 from viewkeeper.protocols.ring import Ring
+from viewkeeper.simulator.choices import Commit, Deliver
 from viewkeeper.simulator.ring_run import RingOptions
-from viewkeeper.simulator.ring_world import Commit, Deliver, RingWorld
+from viewkeeper.simulator.ring_world import RingWorld
 from viewkeeper.simulator.scenario import Scenario
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.definition import Occurrence, RelationName, Term, ViewDefinition

@@ -153,15 +153,9 @@ class RingInvariants:
         """x_i: the join of one source's occurrences, after ``number`` of its transactions."""
         part = self._parts.get((term, source, number))
         if part is None:
-            assembly = self.assemblies[term]
-            covers: frozenset[str] = frozenset()
-            for alias in sorted(self._aliases(term, source)):
-                rows = self.histories.contents(assembly.term.occurrence(alias).name, number)
-                if part is None:
-                    part = assembly.prepared(alias, rows)
-                else:
-                    part = assembly.extended(part, covers, alias, rows)
-                covers |= {alias}
-            part = assembly.arranged(part, covers)
-            self._parts[term, source, number] = part
+            assembly, aliases = self.assemblies[term], self._aliases(term, source)
+            rows, covers = assembly.product(
+                sorted(aliases), lambda name: self.histories.contents(name, number)
+            )
+            part = self._parts[term, source, number] = assembly.arranged(rows, covers)
         return part

@@ -7,24 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from viewkeeper.algebra.expressions import Column, Output
-from viewkeeper.consistency import check
 from viewkeeper.consistency.histories import ViewStates
 from viewkeeper.errors import invariant
 from viewkeeper.protocols.quiescent_ring import QuiescentRing, Refresh
 from viewkeeper.protocols.ring import Ring
-from viewkeeper.protocols.ring_messages import RingProtocol, RingSystem
+from viewkeeper.protocols.ring_machines import RingProtocol, RingSystem
 from viewkeeper.protocols.ring_terms import RingTerms
+from viewkeeper.simulator.choices import Deliver
 from viewkeeper.simulator.generator import Size, random_scenario
-from viewkeeper.simulator.moods import Moody
+from viewkeeper.simulator.moods import Moody, run_to_end
 from viewkeeper.simulator.ring_journal import RingJournal
-from viewkeeper.simulator.ring_world import (
-    Choice,
-    Deliver,
-    Demands,
-    MakeSystem,
-    RingWorld,
-)
-from viewkeeper.simulator.run import Outcome
+from viewkeeper.simulator.ring_world import Choice, Demands, MakeSystem, RingWorld
+from viewkeeper.simulator.run import Outcome, judged
 from viewkeeper.simulator.scenario import Scenario
 from viewkeeper.views.definition import Term, ViewDefinition
 from viewkeeper.views.level import Level
@@ -32,7 +26,6 @@ from viewkeeper.views.level import Level
 RING_PROTOCOLS: dict[str, type[RingProtocol]] = {
     protocol.name: protocol for protocol in (Ring, QuiescentRing, RingTerms)
 }
-STEPS_MAX = 20_000
 
 
 @dataclass(frozen=True)
@@ -47,7 +40,11 @@ class RingOptions:
     ticks: int = 0
 
     @property
-    def expected_level(self) -> Level:
+    def name(self) -> str:
+        return self.protocol
+
+    @property
+    def level(self) -> Level:
         """Strong; one update at a time leaves no state out."""
         return Level.COMPLETE if self.one_at_a_time else RING_PROTOCOLS[self.protocol].level
 
@@ -94,14 +91,6 @@ class RingScheduler(Moody):
         )
 
 
-def run_ring_to_end(world: RingWorld, scheduler: RingScheduler) -> None:
-    """Let things happen until nothing can; then everything must have come to rest."""
-    while (choice := scheduler.choose(world)) is not None:
-        world.take(choice)
-        invariant(world.steps < STEPS_MAX, "the ring does not come to rest")
-    world.require_finished()
-
-
 def ring_scenario(seed: int, size: Size, options: RingOptions) -> Scenario:
     """The scenario that the seed means: one term, or several over some of the sources each."""
     scenario = random_scenario(seed, size)
@@ -145,31 +134,10 @@ def simulated_ring(
     """Run one seed to its end, invariants checked at every step, and judge it."""
     scenario = ring_scenario(seed, size, options)
     world = RingWorld(scenario, make_system or options.system, options.demands, journal=journal)
-    run_ring_to_end(world, RingScheduler(seed))
-    return judged_ring(options, seed, scenario, world, search=search)
-
-
-def judged_ring(
-    options: RingOptions, seed: int, scenario: Scenario, world: RingWorld, *, search: bool = False
-) -> RingOutcome:
-    """The verdict on a run that is over."""
-    verdict = check(
-        [scenario.definition],
-        scenario.histories,
-        [(state,) for state in world.states],
-        None if search else world.claims,
-    )
-    return RingOutcome(
-        protocol=options.protocol,
-        seed=seed,
-        sources=len(scenario.scripts),
-        transactions=scenario.number_of_transactions,
-        verdict=verdict,
-        expected_level=options.expected_level,
-        states=len(world.states),
-        messages=world.counters.as_dict(),
-        fresh_queries=options.refresh is not Refresh.ON_QUERY or _queries_are_fresh(world),
-    )
+    run_to_end(world, RingScheduler(seed))
+    outcome = judged(options, seed, scenario, world, search=search)
+    fresh = options.refresh is not Refresh.ON_QUERY or _queries_are_fresh(world)
+    return RingOutcome(**vars(outcome), fresh_queries=fresh)
 
 
 def _queries_are_fresh(world: RingWorld) -> bool:

@@ -14,45 +14,33 @@ from typing import Any
 
 from viewkeeper.errors import invariant
 from viewkeeper.protocols.messages import InstallChange
+from viewkeeper.protocols.ring_machines import Machine, RingSystem
 from viewkeeper.protocols.ring_messages import (
     WAREHOUSE,
     Action,
     AnswerQuery,
     Event,
     IncrementArrived,
-    Machine,
     PassToken,
     QueryArrived,
     RefreshDue,
     RequestToken,
-    RingSystem,
     SendIncrement,
     TokenArrived,
     TokenRequested,
     TransactionCommitted,
 )
 from viewkeeper.protocols.tokens import Token, sources_of
+from viewkeeper.simulator.choices import Commit, Deliver
 from viewkeeper.simulator.ring_invariants import RingInvariants
 from viewkeeper.simulator.ring_journal import Envelope, RingJournal
 from viewkeeper.simulator.scenario import Scenario
 from viewkeeper.timeline import Cut
 from viewkeeper.views.definition import RelationName, ViewDefinition
 
+STEPS_MAX = 20_000
+
 MakeSystem = Callable[[ViewDefinition, Any, Mapping[RelationName, Any]], RingSystem]
-
-
-@dataclass(frozen=True, order=True)
-class Commit:
-    """A source commits its next transaction; its node knows at once."""
-
-    source: str
-
-
-@dataclass(frozen=True, order=True)
-class Deliver:
-    """A message arrives; ``index`` is its place among those on their way."""
-
-    index: int
 
 
 @dataclass(frozen=True, order=True)
@@ -168,10 +156,7 @@ class RingWorld:
 
     @property
     def is_settled(self) -> bool:
-        """Nothing is on its way but tokens that carry nothing, and nobody has anything to hand on."""
-        return all(machine.is_idle for machine in self.machines.values()) and all(
-            isinstance(e.event, TokenArrived) and e.event.token.is_empty for e in self.on_the_way
-        )
+        return self.system.is_settled(envelope.event for envelope in self.on_the_way)
 
     @property
     def machines(self) -> dict[str, Machine]:
@@ -180,6 +165,7 @@ class RingWorld:
     def take(self, choice: Choice) -> None:
         """Make it happen, and check the invariants."""
         self.steps += 1
+        invariant(self.steps < STEPS_MAX, "the ring does not come to rest")
         match choice:
             case Commit(source):
                 transaction = self.scenario.scripts[source][self.committed[source]]
@@ -273,8 +259,7 @@ class RingWorld:
         shared += [*self.claims, *self.serial_cuts, self.committed]
         for script in self.scenario.scripts.values():
             shared += script
-        for machine in self.machines.values():
-            data = getattr(machine, "data", None)
-            shared += [] if data is None else data.assemblies.values()
+        for node in self.system.nodes.values():
+            shared += node.data.assemblies.values()
         shared.append(getattr(self.system.warehouse, "assembly", None))
         return copy.deepcopy(self, {id(thing): thing for thing in shared if thing is not None})

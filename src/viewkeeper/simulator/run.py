@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import typing
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +11,11 @@ from viewkeeper.consistency import Verdict, Violation, check
 from viewkeeper.protocols.messages import Protocol
 from viewkeeper.simulator.generator import Size, random_scenario
 from viewkeeper.simulator.journal import Journal
+from viewkeeper.simulator.moods import run_to_end
 from viewkeeper.simulator.scenario import Network, Scenario
-from viewkeeper.simulator.scheduler import SeededScheduler, run_to_end
+from viewkeeper.simulator.scheduler import SeededScheduler
 from viewkeeper.simulator.world import World
+from viewkeeper.timeline import Cut
 from viewkeeper.views.level import Level
 
 
@@ -71,8 +74,37 @@ def simulated(
     return judged(protocol, seed, scenario, world, search=search)
 
 
+class Promising(typing.Protocol):
+    """What is judged by its name and the level that it promises: a protocol, or options of one."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def level(self) -> Level: ...
+
+
+class Counters(typing.Protocol):
+    """What a world counted."""
+
+    def as_dict(self) -> dict[str, int]: ...
+
+
+class OneView(typing.Protocol):
+    """A world of one view as its readers saw it: the states it went through, and their claimed cuts."""
+
+    @property
+    def states(self) -> list[Any]: ...
+
+    @property
+    def claims(self) -> list[Cut]: ...
+
+    @property
+    def counters(self) -> Counters: ...
+
+
 def judged(
-    protocol: type[Protocol], seed: int, scenario: Scenario, world: World, *, search: bool = False
+    promising: Promising, seed: int, scenario: Scenario, world: OneView, *, search: bool = False
 ) -> Outcome:
     """The verdict on a run that is over."""
     verdict = check(
@@ -82,12 +114,12 @@ def judged(
         None if search else world.claims,
     )
     return Outcome(
-        protocol=protocol.name,
+        protocol=promising.name,
         seed=seed,
         sources=len(scenario.scripts),
         transactions=scenario.number_of_transactions,
         verdict=verdict,
-        expected_level=protocol.level,
+        expected_level=promising.level,
         states=len(world.states),
         messages=world.counters.as_dict(),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass
 
 from viewkeeper.algebra import Bag
@@ -19,6 +19,10 @@ class Network:
 
     fifo: bool = True
     inversions: bool = False
+
+    def deliverable(self, channel: Sized) -> range:
+        """The places of the messages of a channel that could arrive next."""
+        return range(min(1, len(channel))) if self.fifo else range(len(channel))
 
 
 @dataclass(frozen=True)

@@ -16,14 +16,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from viewkeeper.errors import UsageError
-from viewkeeper.simulator.world import (
-    Choice,
-    Commit,
-    DeliverMessage,
-    DeliverQuestion,
-    Reveal,
-    World,
-)
+from viewkeeper.simulator.choices import Commit, DeliverMessage, DeliverQuestion, Reveal
+from viewkeeper.simulator.world import Choice, World
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from viewkeeper.simulator.choices import Commit, DeliverMessage, Reveal
 from viewkeeper.simulator.moods import Moody
-from viewkeeper.simulator.world import Choice, Commit, DeliverMessage, Reveal, World
+from viewkeeper.simulator.world import Choice, World
 
 
 class SeededScheduler(Moody):
@@ -31,10 +32,3 @@ class SeededScheduler(Moody):
                 return 0.1
             case _:
                 return 1.0
-
-
-def run_to_end(world: World, scheduler: SeededScheduler) -> None:
-    """Let things happen until nothing can; then everything must have come to rest."""
-    while (choice := scheduler.choose(world)) is not None:
-        world.take(choice)
-    world.require_finished()

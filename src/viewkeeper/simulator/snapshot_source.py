@@ -12,8 +12,8 @@ from viewkeeper.simulator.source import SimulatedSource
 class SnapshotSource(SimulatedSource):
     """A source that can answer again at the cut of an earlier answer, until that is closed."""
 
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
+    def __init__(self, *given: Any, **settings: Any) -> None:
+        super().__init__(*given, **settings)
         self.cuts: dict[int, tuple[dict[Any, Any], Reflected]] = {}
 
     def keep(self, question: int) -> None:

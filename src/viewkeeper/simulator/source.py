@@ -1,12 +1,13 @@
-"""A simulated source: it commits its script, and answers questions from what it can see."""
+"""Simulated sources: they commit a script, and answer questions from what can be seen."""
 
 from __future__ import annotations
 
+import typing
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from viewkeeper.algebra import Bag
-from viewkeeper.algebra.expressions import Column, Output
 from viewkeeper.protocols.messages import (
     AnswerArrived,
     AskSource,
@@ -14,49 +15,93 @@ from viewkeeper.protocols.messages import (
     Part,
     Reflected,
 )
+from viewkeeper.simulator.choices import Commit, Reveal
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.assembly import Assembly
 from viewkeeper.views.definition import RelationName
 
 
-class SimulatedSource:
-    """Committed and visible are two things: a query sees what is visible, in any order."""
+class Numbered(typing.Protocol):
+    """What a script consists of."""
+
+    @property
+    def number(self) -> int: ...
+
+
+Made = TypeVar("Made", bound=Numbered)
+
+
+class ScriptedSource(ABC, Generic[Made]):
+    """Commits what its script says, one after the other.
+
+    Committed and visible are two things: with ``inversions`` a query sees what has been revealed so
+    far, in any order; else all that is committed.
+    """
+
+    def __init__(self, name: str, script: tuple[Made, ...], *, inversions: bool) -> None:
+        self.name = name
+        self.script = script
+        self.inversions = inversions
+        self.committed = 0
+        self.invisible: list[int] = []
+
+    @property
+    def choices(self) -> list[Commit | Reveal]:
+        """What the source could do next by itself."""
+        more = [Commit(self.name)] if self.committed < len(self.script) else []
+        return [*more, *(Reveal(self.name, number) for number in self.invisible)]
+
+    @property
+    def settled(self) -> int:
+        """All up to this number are visible."""
+        return min(self.invisible) - 1 if self.invisible else self.committed
+
+    def commit(self) -> Made:
+        """Make the next thing of the script happen."""
+        made = self.script[self.committed]
+        self.committed += 1
+        self.invisible.append(made.number)
+        if not self.inversions or self.is_seen_at_once(made):
+            for number in list(self.invisible):
+                self.reveal(number)
+        return made
+
+    def is_seen_at_once(self, made: Made) -> bool:
+        """Whether it waits until all before it are visible, and then is itself."""
+        return False
+
+    def reveal(self, number: int) -> bool:
+        """Let queries see it from now on; whether more is settled than before."""
+        before = self.settled
+        self.invisible.remove(number)
+        self.take_effect(self.script[number - 1])
+        return self.settled > before
+
+    @abstractmethod
+    def take_effect(self, made: Made) -> None:
+        """Change what queries see."""
+
+
+class SimulatedSource(ScriptedSource[Transaction]):
+    """A source of transactions that answers the questions of view managers."""
 
     def __init__(
         self,
         name: str,
         initial: Mapping[RelationName, Bag],
         script: tuple[Transaction, ...],
-        embody: Callable[[Bag], Any],
+        embody: Callable[[Bag], Any] = lambda bag: bag,
+        *,
+        inversions: bool = False,
     ) -> None:
-        self.name = name
-        self.script = tuple(
+        embodied = tuple(
             t._replace(changes=tuple((r, embody(rows)) for r, rows in t.changes)) for t in script
         )
-        self.committed = 0
-        self.invisible: list[int] = []
+        super().__init__(name, embodied, inversions=inversions)
         self._contents = {r: embody(rows) for r, rows in initial.items() if r.source == name}
 
-    @property
-    def has_more(self) -> bool:
-        return self.committed < len(self.script)
-
-    @property
-    def settled(self) -> int:
-        """All transactions up to this number are visible."""
-        return min(self.invisible) - 1 if self.invisible else self.committed
-
-    def commit(self) -> Transaction:
-        """Commit the next transaction; it is not yet visible."""
-        transaction = self.script[self.committed]
-        self.committed += 1
-        self.invisible.append(transaction.number)
-        return transaction
-
-    def reveal(self, number: int) -> None:
-        """Let queries see a committed transaction from now on."""
-        self.invisible.remove(number)
-        for name, change in self.script[number - 1].changes:
+    def take_effect(self, made: Transaction) -> None:
+        for name, change in made.changes:
             self._contents[name] = self._contents[name] + change
 
     @property
@@ -83,21 +128,6 @@ class SimulatedSource:
         if isinstance(part, KeyedPart):
             rows = self._contents[assembly.term.occurrence(part.alias).name]
             prepared = assembly.prepared(part.alias, rows)
-            return prepared if part.keys is None else _matching(prepared, part)
-        partial, covers = part.given, part.covers
-        for alias in part.asks:
-            rows = self._contents[assembly.term.occurrence(alias).name]
-            if partial is None:
-                partial = assembly.prepared(alias, rows)
-            else:
-                partial = assembly.extended(partial, covers, alias, rows)
-            covers |= {alias}
-        return partial
-
-
-def _matching(rows: Any, part: KeyedPart) -> Any:
-    """The rows whose key columns are among the keys."""
-    names = tuple(f"key {name}" for name in part.key_columns)
-    pairs = tuple(zip(part.key_columns, names, strict=True))
-    joined = rows.join(part.keys.renamed(names), pairs)
-    return joined.select(tuple(Output(name, Column(name)) for name in rows.schema.names))
+            return prepared if part.keys is None else prepared.matching(part.key_columns, part.keys)
+        rows, _ = assembly.product(part.asks, self._contents.__getitem__, part.given, part.covers)
+        return rows

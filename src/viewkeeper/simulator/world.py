@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from viewkeeper.algebra import Bag
-from viewkeeper.algebra.expressions import Column, Comparison, Literal, Output
+from viewkeeper.algebra.expressions import Column, Comparison, Literal
 from viewkeeper.algebra.types import INTEGER
 from viewkeeper.errors import invariant
 from viewkeeper.protocols.inbox import (
@@ -30,44 +30,13 @@ from viewkeeper.protocols.messages import (
     InstallChange,
     Protocol,
 )
+from viewkeeper.simulator.choices import Commit, DeliverMessage, DeliverQuestion, Reveal
 from viewkeeper.simulator.journal import Journal
 from viewkeeper.simulator.scenario import Network, Scenario
 from viewkeeper.simulator.source import SimulatedSource
 from viewkeeper.timeline import Cut
 from viewkeeper.views.assembly import Assembly
 from viewkeeper.views.definition import ViewDefinition
-
-
-@dataclass(frozen=True, order=True)
-class Commit:
-    """A source commits its next transaction, and announces it."""
-
-    source: str
-
-
-@dataclass(frozen=True, order=True)
-class Reveal:
-    """A committed transaction becomes visible to queries (only with inversions a step of its own)."""
-
-    source: str
-    number: int
-
-
-@dataclass(frozen=True, order=True)
-class DeliverQuestion:
-    """A question reaches its source, which answers at once."""
-
-    source: str
-    index: int
-
-
-@dataclass(frozen=True, order=True)
-class DeliverMessage:
-    """A message from a source reaches the warehouse."""
-
-    source: str
-    index: int
-
 
 Choice = Commit | Reveal | DeliverQuestion | DeliverMessage
 MakeProtocol = Callable[[ViewDefinition, Any], Protocol]
@@ -103,7 +72,9 @@ class World:
         self.network = network
         self.assemblies = tuple(Assembly(term) for term in definition.all_terms)
         self.sources = {
-            name: SimulatedSource(name, scenario.initial, script, embody)
+            name: SimulatedSource(
+                name, scenario.initial, script, embody, inversions=network.inversions
+            )
             for name, script in sorted(scenario.scripts.items())
         }
         self.to_warehouse: dict[str, list[Message]] = {name: [] for name in self.sources}
@@ -124,16 +95,14 @@ class World:
         """Everything that could happen next, in a fixed order; empty when the run is over."""
         found: list[Choice] = []
         for name, source in self.sources.items():
-            if source.has_more:
-                found.append(Commit(name))
-            if self.network.inversions:
-                found += [Reveal(name, number) for number in source.invisible]
-            found += [DeliverQuestion(name, i) for i in self._deliverable(self.to_source[name])]
-            found += [DeliverMessage(name, i) for i in self._deliverable(self.to_warehouse[name])]
+            found += source.choices
+            found += [
+                DeliverQuestion(name, i) for i in self.network.deliverable(self.to_source[name])
+            ]
+            found += [
+                DeliverMessage(name, i) for i in self.network.deliverable(self.to_warehouse[name])
+            ]
         return found
-
-    def _deliverable(self, channel: list[Any]) -> range:
-        return range(min(1, len(channel))) if self.network.fifo else range(len(channel))
 
     def take(self, choice: Choice) -> None:
         """Make it happen."""
@@ -149,17 +118,13 @@ class World:
 
     def _commit(self, source: SimulatedSource) -> None:
         transaction = source.commit()
-        if not self.network.inversions:
-            source.reveal(transaction.number)
         self.counters.notifications += 1
         self.to_warehouse[source.name].append(TransactionMessage(transaction, source.settled))
         if self.journal:
             self.journal.committed(transaction)
 
     def _reveal(self, source: SimulatedSource, number: int) -> None:
-        settled = source.settled
-        source.reveal(number)
-        if source.settled > settled:
+        if source.reveal(number):
             self.to_warehouse[source.name].append(SettledMessage(source.settled))
         if self.journal:
             self.journal.revealed(source.name, number)
@@ -222,10 +187,9 @@ class World:
 def steps_of(batch: InstallBatch) -> Iterator[InstallChange]:
     """A batch as the sequence of changes that it stands for: each is a state a reader can ask for."""
     names = [name for name in batch.change.schema.names if name != TXN]
-    columns = tuple(Output(name, Column(name)) for name in names)
     for number, cut, transaction in zip(batch.numbers, batch.cuts, batch.transactions, strict=True):
         step = Comparison("=", Column(TXN), Literal(number, INTEGER))
-        yield InstallChange(batch.change.where(step).select(columns), cut, (transaction,))
+        yield InstallChange(batch.change.where(step).only(names), cut, (transaction,))
 
 
 def _row_count(rows: Bag) -> int:

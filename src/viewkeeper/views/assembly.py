@@ -19,7 +19,6 @@ from viewkeeper.algebra.expressions import (
     Column,
     Comparison,
     Expression,
-    Output,
     conjunction,
 )
 from viewkeeper.algebra.relation import JoinKeys
@@ -74,6 +73,21 @@ class Assembly:
         """The partial joined with the contents ``rows`` of one more occurrence."""
         return self.joined(partial, covers, self.prepared(alias, rows), frozenset({alias}))
 
+    def product(
+        self,
+        aliases: Iterable[str],
+        contents: Contents,
+        given: AnyRelation | None = None,
+        covers: frozenset[str] = frozenset(),
+    ) -> tuple[AnyRelation, frozenset[str]]:
+        """The partial ``given``, where there is one, joined with these occurrences one after the other."""
+        for alias in aliases:
+            rows = self.prepared(alias, contents(self.term.occurrence(alias).name))
+            mine = frozenset({alias})
+            given = rows if given is None else self.joined(given, covers, rows, mine)
+            covers |= mine
+        return given, covers
+
     def finished(self, partial: AnyRelation) -> AnyRelation:
         """A partial of all occurrences, projected to the term's outputs (a linear term's rows)."""
         return partial.select(self.term.outputs)
@@ -86,7 +100,7 @@ class Assembly:
             if o.alias in covers
             for name in o.qualified_schema.names
         )
-        return partial.select(tuple(Output(name, Column(name)) for name in names))
+        return partial.only(names)
 
     def evaluated(self, contents: Contents) -> AnyRelation:
         """The whole term over the given contents of its relations, grouping and DISTINCT included."""

@@ -14,7 +14,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from viewkeeper.algebra.expressions import Column, Output
 from viewkeeper.algebra.types import Schema
 from viewkeeper.views.definition import RelationName, ViewDefinition
 from viewkeeper.views.headers import kept_relations
@@ -36,10 +35,7 @@ class KeptRelation:
 
     def of(self, rows: Any, *further: str) -> Any:
         """The kept columns of the relation's rows, and further ones that these have."""
-        names = (*self.schema.names, *further)
-        if rows.schema.names == names:
-            return rows
-        return rows.select(tuple(Output(name, Column(name)) for name in names))
+        return rows.only((*self.schema.names, *further))
 
 
 def copies(definition: ViewDefinition, asked: Iterable[RelationName]) -> tuple[KeptRelation, ...]:

@@ -117,3 +117,16 @@ def test_copies_are_equal_also_where_there_is_a_nan():
 def test_renaming_needs_a_name_for_every_column():
     with pytest.raises(ValueError, match="zip"):
         Bag.of(A).renamed(["only one"])
+
+
+def test_only_some_columns_in_another_order_add_up():
+    bag = Bag.signed(A, [((1, "x"), 2), ((2, "x"), -1)])
+    assert bag.only(["b"]) == Bag.signed(Schema.of(b=STRING), [(("x",), 1)])
+    assert bag.only(["b", "a"]).count(("x", 1)) == 2
+    assert bag.only(A.names) is bag
+
+
+def test_matching_keeps_counts_and_finds_no_null():
+    bag = Bag.signed(A, [((1, "x"), 3), ((2, "y"), -1), ((None, "z"), 1)])
+    keys = Bag.of(Schema.of(a=INTEGER), [(1,), (2,), (None,), (9,)])
+    assert bag.matching(("a",), keys) == Bag.signed(A, [((1, "x"), 3), ((2, "y"), -1)])

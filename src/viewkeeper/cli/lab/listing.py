@@ -81,7 +81,7 @@ def listed() -> Iterator[Listed]:
         else:
             yield Listed(
                 name,
-                MedwrapOptions(stores=True).expected_level,
+                MedwrapOptions(stores=True).level,
                 Assumptions(),
                 "MEDWRAP, section 5",
                 summary(MreWrapper),

@@ -19,9 +19,10 @@ from viewkeeper.simulator.medwrap_run import (
     medwrap_scenario,
     simulated_medwrap,
 )
+from viewkeeper.simulator.moods import run_to_end
 from viewkeeper.simulator.run import Outcome, judged
 from viewkeeper.simulator.scenario import Scenario
-from viewkeeper.simulator.scheduler import SeededScheduler, run_to_end
+from viewkeeper.simulator.scheduler import SeededScheduler
 from viewkeeper.simulator.world import World
 from viewkeeper.views.level import Level
 
@@ -65,7 +66,7 @@ class MedwrapTrial(MultiRelationTrial):
 
     @property
     def level(self) -> Level:
-        return self.options.expected_level
+        return self.options.level
 
     def outcome(self, seed: int, journal: Journal | None = None) -> Outcome:
         own = journal if isinstance(journal, MedwrapJournal) else None

@@ -46,7 +46,7 @@ class RingTrial(Trial):
 
     @property
     def level(self) -> Level:
-        return self.options.expected_level
+        return self.options.level
 
     def outcome(self, seed: int, journal: Journal | None = None) -> Outcome:
         own = journal if isinstance(journal, RingJournal) else None
