@@ -10,6 +10,7 @@ says of both whether they are included. Knows nothing of views.
 | DropSC | `DropAttribute`, `DropRelation` |
 | – | `ChangeType`: the paper has none; what can't be kept is a drop with a cast as replacement |
 | – | `Rewrite`: the rows changed and nobody was told which (TRUNCATE); names and types stay |
+| – | `OrderAttributes`: the columns stand in another order, which only whoever reads whole rows needs |
 """
 
 from __future__ import annotations
@@ -112,6 +113,17 @@ class Rewrite:
         return f"rewrite {self.relation}"
 
 
+@dataclass(frozen=True)
+class OrderAttributes:
+    """The relation's columns, all of them, in the order that its rows have from here on."""
+
+    relation: RelationName
+    names: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"order {self.relation} as {', '.join(self.names)}"
+
+
 SchemaChange = (
     AddAttribute
     | RenameAttribute
@@ -121,6 +133,7 @@ SchemaChange = (
     | DropRelation
     | ChangeType
     | Rewrite
+    | OrderAttributes
 )
 Rename = RenameAttribute | RenameRelation
 
@@ -192,6 +205,9 @@ def _relation_after(relation: CatalogRelation, change: SchemaChange) -> CatalogR
         case ChangeType(_, attribute, _, after_type):
             retyped = _each(fields, attribute, lambda f: Field(f.name, after_type))
             return replace(relation, schema=retyped)
+        case OrderAttributes(_, names):
+            ordered = sorted(fields, key=lambda field: names.index(field.name))
+            return replace(relation, schema=Schema(tuple(ordered)))
         case _:
             return relation
 

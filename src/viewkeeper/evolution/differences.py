@@ -3,7 +3,7 @@
 Sources report a statement's effect: the relation before and after it, and which columns it renamed. One
 ALTER TABLE may do much at once; here it comes apart: drops first, so that a name is free for a column
 that takes it over; renames, through a name in between where two columns exchange theirs; types; adds;
-at last the relation's own name.
+the columns' order, if they do not stand in it now; at last the relation's own name.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from viewkeeper.evolution.changes import (
     ChangeType,
     DropAttribute,
     DropRelation,
+    OrderAttributes,
     RenameAttribute,
     RenameRelation,
     Rewrite,
@@ -64,9 +65,11 @@ def _changes(
         types = before.schema.type_of(old), after.schema.type_of(new)
         if types[0] != types[1]:
             yield ChangeType(name, new, *types)
-    for field in after.schema:
-        if field.name not in kept.values():
-            yield AddAttribute(name, field)
+    added = [field for field in after.schema if field.name not in kept.values()]
+    for field in added:
+        yield AddAttribute(name, field)
+    if (*kept.values(), *(field.name for field in added)) != after.schema.names:
+        yield OrderAttributes(name, after.schema.names)
     if rewrites:
         yield Rewrite(name)
     if after.name != name:

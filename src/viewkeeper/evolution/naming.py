@@ -16,6 +16,7 @@ from viewkeeper.evolution.changes import (
     ChangeType,
     DropAttribute,
     DropRelation,
+    OrderAttributes,
     RenameAttribute,
     RenameRelation,
     Rewrite,
@@ -48,7 +49,7 @@ def after(names: Names, change: SchemaChange) -> Names | None:
             return None
         case DropAttribute(_, attribute) | ChangeType(_, attribute):
             return None if attribute in names.columns else names
-        case AddAttribute() | AddRelation():
+        case AddAttribute() | AddRelation() | OrderAttributes():
             return names
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from viewkeeper.algebra.evaluation import compiled
 from viewkeeper.algebra.expressions import Cast, Column, Expression, Literal, columns_of
-from viewkeeper.algebra.types import Row, Schema
+from viewkeeper.algebra.types import Field, Row, Schema
 from viewkeeper.evolution import changes as schema_changes
 from viewkeeper.evolution.adaptation import Method
 from viewkeeper.evolution.changes import catalog_after, relation_in
@@ -28,6 +28,7 @@ from viewkeeper.sources.interface import (
     RelationSchema,
     SchemaChange,
     SourceTransaction,
+    ToldColumns,
 )
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName, ViewDefinition
@@ -141,8 +142,7 @@ class Foreseen:
 
 def foreseen(reported: SchemaChange, views: Mapping[str, View], known: Evolution) -> Foreseen:
     """What becomes of the views when a source did this."""
-    before, after = _relations(reported, known.catalog)
-    before, renamed = _by_our_names(before, after, reported.renamed_columns, known.catalog)
+    before, after, renamed = _shapes(reported, known.catalog)
     steps = differences(before, after, renamed, rewrites=reported.rewrites)
     evolving = {name: EvolvingView(v.definition, v.preferences) for name, v in views.items()}
     effects: list[Effect] = []
@@ -174,6 +174,42 @@ def _with_headers(view: EvolvingView) -> ViewDefinition:
     return replace(definition, settings=tuple(settings.items()))
 
 
+def _shapes(
+    reported: SchemaChange, catalog: Catalog
+) -> tuple[CatalogRelation | None, CatalogRelation | None, Mapping[str, str]]:
+    """The relation before and after, and the columns that were renamed."""
+    ours = relation_in(catalog, RelationName(reported.source, reported.relation))
+    if reported.told is not None and ours is not None:
+        return _as_told(ours, reported, reported.told)
+    before, after = _relations(reported, catalog)
+    before, renamed = _by_our_names(
+        before, after, reported.renamed_columns, catalog, corrects=reported.corrects
+    )
+    return before, after, renamed
+
+
+def _as_told(
+    ours: CatalogRelation, reported: SchemaChange, told: ToldColumns
+) -> tuple[CatalogRelation, CatalogRelation, Mapping[str, str]]:
+    """What the statement made of the relation as we know it, and the columns that it renamed.
+
+    The source's own descriptions may be of a later time: of them we take the types of new columns alone.
+    """
+    pairs = [(f, told.name_after(f.name)) for f in ours.schema]
+    kept = [Field(name, field.type) for field, name in pairs if name is not None]
+    described = reported.after.schema if reported.after is not None else Schema(())
+    names = {field.name.casefold() for field in kept}
+    wanted = {name.casefold() for name in told.added} - names
+    kept += [field for field in described if field.name.casefold() in wanted]
+    # Rows come in the table's own order, into which a new column may have been put anywhere.
+    places = {name: place for place, name in enumerate(described.names)}
+    kept.sort(key=lambda field: places.get(field.name, len(places)))
+    relation = reported.relation if reported.renamed_to is None else reported.renamed_to
+    key = tuple(name for name in map(told.name_after, ours.key) if name is not None)
+    after = CatalogRelation(RelationName(reported.source, relation), Schema(tuple(kept)), key)
+    return ours, after, {f.name: name for f, name in pairs if name is not None and name != f.name}
+
+
 def _relations(
     reported: SchemaChange, catalog: Catalog
 ) -> tuple[CatalogRelation | None, CatalogRelation | None]:
@@ -192,6 +228,8 @@ def _by_our_names(
     after: CatalogRelation | None,
     renamed: Mapping[str, str],
     catalog: Catalog,
+    *,
+    corrects: bool,
 ) -> tuple[CatalogRelation | None, Mapping[str, str]]:
     """What the source says was before, by the names that we know its columns by.
 
@@ -205,7 +243,7 @@ def _by_our_names(
     pairs = list(zip(known.schema, before.schema, strict=False))
     if len(known.schema) != len(before.schema) or any(o.type != t.type for o, t in pairs):
         is_untold = after is not None and after.schema == before.schema
-        return (known, {}) if is_untold else (before, renamed)
+        return (known, {}) if is_untold or corrects else (before, renamed)
     chained = {ours.name: renamed.get(theirs.name, theirs.name) for ours, theirs in pairs}
     return known, {old: new for old, new in chained.items() if old != new}
 

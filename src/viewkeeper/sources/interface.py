@@ -65,6 +65,25 @@ class SourceTransaction(NamedTuple):
 
 
 @dataclass(frozen=True)
+class ToldColumns:
+    """All that a statement says of itself to have done to columns; their types it leaves alone.
+
+    Names are compared without regard to case, as the databases do that tell it.
+    """
+
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    dropped: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+
+    def name_after(self, column: str) -> str | None:
+        """What a column is called afterwards; None when it is gone."""
+        folded = column.casefold()
+        if any(folded == name.casefold() for name in self.dropped):
+            return None
+        return next((new for old, new in self.renamed.items() if old.casefold() == folded), column)
+
+
+@dataclass(frozen=True)
 class SchemaChange:
     """A change of a relation's schema, in its place in the feed's order."""
 
@@ -81,6 +100,11 @@ class SchemaChange:
     renamed_columns: Mapping[str, str] = field(default_factory=dict)
     # The relation's new name when it was renamed; ``after`` is then None under the old name.
     renamed_to: str | None = None
+    # Where the source's log has statements: what this one says. A source that describes its tables as
+    # they are now may be ahead of this place in its log; the statement never is.
+    told: ToldColumns | None = None
+    # Whether it only says what the relation really is: ``before`` was what the source believed.
+    corrects: bool = False
 
 
 @dataclass(frozen=True)

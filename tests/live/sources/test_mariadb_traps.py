@@ -10,7 +10,7 @@ from live.sources.conftest import CHOSEN
 from live.sources.probing import FeedLog, effect_of, read_all
 from live.sources.rig_mariadb import Rig
 from viewkeeper.errors import SourceError
-from viewkeeper.sources.interface import SchemaChange, SourceTransaction
+from viewkeeper.sources.interface import SchemaChange, SourceTransaction, ToldColumns
 from viewkeeper.sources.mariadb import feed
 from viewkeeper.testing.mariadb import PrivateMariaDB
 
@@ -282,6 +282,27 @@ def test_a_table_renamed_and_changed_at_once_is_first_changed(source, writer):
     assert (changed.relation, changed.renamed_to) == ("things", None)
     assert renamed.before == changed.after
     assert (renamed.after, renamed.renamed_to, renamed.rewrites) == (None, "objects", False)
+
+
+def test_statements_are_told_in_order_though_the_table_has_gone_on_long_since(source, writer):
+    start = source.start_position()
+    writer("ALTER TABLE things RENAME COLUMN name TO title", "ALTER TABLE things ADD extra INT")
+    writer("RENAME TABLE things TO objects", "ALTER TABLE objects RENAME COLUMN title TO label")
+    writer("INSERT INTO objects VALUES (1, 'a', 2)", "RENAME TABLE objects TO items")
+    renamed, added, moved = items_since(source, start)
+    assert renamed.renamed_columns == {"name": "title"}
+    assert renamed.after.schema.names == ("id", "title")
+    assert added.after is not None
+    assert (moved.renamed_to, moved.told) == ("objects", ToldColumns())
+    # As the pipeline does: behind the rename, by the new name. There is no such table any more.
+    labelled, found, row, moved = items_since(source, moved.position, ("objects",))
+    assert labelled.renamed_columns == {"title": "label"}
+    # The column that nobody could describe comes with its rows.
+    assert (found.after.schema.names, found.rewrites) == (("id", "label", "extra"), False)
+    assert row.changes[0].inserted == [(1, "a", 2)]
+    assert (moved.before, moved.renamed_to) == (found.after, "items")
+    # A feed that goes back knows what was there, too.
+    assert items_since(source, start)[0].before.schema.names == ("id", "name")
 
 
 def test_a_table_made_from_a_query_comes_with_its_rows(source, writer):

@@ -7,10 +7,10 @@ from typing import Any
 
 from viewkeeper.sources.interface import Position
 from viewkeeper.sources.mariadb import binlog
-from viewkeeper.sources.mariadb.catalogue import Table
 from viewkeeper.sources.mariadb.connection import connect, rows
 from viewkeeper.sources.mariadb.cut import MariaDBCut
 from viewkeeper.sources.mariadb.feed import MariaDBFeed
+from viewkeeper.sources.mariadb.memory import Doubt
 from viewkeeper.sources.mariadb.places import Place, place_of
 from viewkeeper.sources.mariadb.source import MariaDBSource
 from viewkeeper.sources.mariadb.stream import BinlogStream
@@ -77,7 +77,7 @@ class ReconnectingFeed(MariaDBFeed):
 
 class ReconnectingSource(MariaDBSource):
     def feed(self, relations: Sequence[str], start: Position) -> MariaDBFeed:
-        tables: dict[str, Table | None] = {name: self._table_now(name) for name in relations}
+        tables = {name: (self._table_now(name), Doubt()) for name in relations}
         place = place_of(start)
 
         def reopen(at: Place) -> BinlogStream:

@@ -34,6 +34,8 @@ def texts(*arguments, **more) -> list[str]:
         ("a b", "b", {"a": "b"}, ["drop s.r.b", "rename s.r.a to b"]),
         ("a b", "c a", {"a": "c", "b": "a"}, ["rename s.r.a to c", "rename s.r.b to a"]),
         ("a b", "a c", {}, ["drop s.r.b", "add s.r.c bigint"]),
+        ("a b", "a c b", {}, ["add s.r.c bigint", "order s.r as a, c, b"]),
+        ("a b c", "c a b", {}, ["order s.r as c, a, b"]),
     ],
 )
 def test_a_statement_comes_apart_in_a_possible_order(before, after, renamed, expected):

@@ -11,7 +11,7 @@ from viewkeeper.algebra.types import INTEGER, STRING, Schema
 from viewkeeper.errors import UsageError
 from viewkeeper.runtime.evolving import Evolution, foreseen
 from viewkeeper.runtime.views_folder import parsed_or_stored, parsed_views
-from viewkeeper.sources.interface import RelationSchema, SchemaChange
+from viewkeeper.sources.interface import RelationSchema, SchemaChange, ToldColumns
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
 from viewkeeper.views.parser import parse_view
@@ -117,3 +117,23 @@ def test_a_table_that_was_gone_when_its_feed_was_opened_is_followed_by_what_we_k
     plan = foreseen(change, views, Evolution(before))
     (clients,) = plan.views(views)["all"].definition.relations
     assert clients == RelationName("crm", "clients")
+
+
+def test_a_statement_is_believed_where_the_source_has_gone_on_since() -> None:
+    """MariaDB says what its tables are now; by then, `name` was renamed twice and the table too."""
+    before = Catalog((CatalogRelation(CUSTOMERS, Schema.of(k=INTEGER, name=STRING), ("k",)),))
+    views = parsed_views({"all": "SELECT k, name FROM crm.customers"}, before)
+    now = RelationSchema("customers", Schema.of(k=INTEGER, label=STRING, more=INTEGER), ("k",), "")
+    evolution = Evolution(before)
+    for old, new in (("NAME", "title"), ("title", "label")):
+        for seen in (now, None):
+            told = ToldColumns({old: new})
+            change = SchemaChange("crm", {}, "customers", seen, seen, "", False, told=told)
+            plan = foreseen(change, views, evolution)
+            assert not plan.retired
+            (all_,) = plan.views(views).values()
+            assert f"customers.{new} AS name" in all_.text
+        views, evolution = plan.views(views), plan.evolution
+    told = ToldColumns({}, added=("more",))
+    change = SchemaChange("crm", {}, "customers", now, now, "", False, told=told)
+    assert foreseen(change, views, evolution).evolution.catalog.relations[0].schema == now.schema

@@ -10,6 +10,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from viewkeeper.sources.interface import ToldColumns
+
 
 @dataclass(frozen=True)
 class Harmless:
@@ -51,6 +53,18 @@ class ChangesTables:
     renamed_columns: tuple[tuple[str, str], ...] = ()
     # Old to new (database, table).
     renamed_tables: tuple[tuple[tuple[str, str], tuple[str, str]], ...] = ()
+    # Whether the tables are gone afterwards.
+    drops: bool = False
+    # What it does to columns, where the text says all of it.
+    told: ToldColumns | None = None
+
+    def moved(self, place: tuple[str, str]) -> tuple[str, str] | None:
+        """Where a table has gone; None when it stayed, or when another took its name."""
+        at = place
+        for old, new in self.renamed_tables:
+            at = new if at == old else at
+        is_taken = place in {new for _, new in self.renamed_tables}
+        return None if at == place or is_taken else at
 
 
 @dataclass(frozen=True)
@@ -145,18 +159,19 @@ def _definition(tokens: list[_Token], words: list[str], database: str) -> Verdic
         case _, "temporary":
             return Harmless()
         case "drop", "database" | "schema":
-            return ChangesTables(((tokens[-1].text, None),), rewrites=True)
+            return ChangesTables(((tokens[-1].text, None),), rewrites=True, drops=True)
         case _, "database" | "schema":
             return Harmless()
         case _, "index":
             on = words.index("on", at) if "on" in words[at:] else len(words)
-            return ChangesTables(_names(tokens[on + 1 :], database)[:1], rewrites=False)
+            names = _names(tokens[on + 1 :], database)[:1]
+            return ChangesTables(names, rewrites=False, told=ToldColumns())
         case "alter", "table":
             return _alter(tokens[at + 1 :], "ignore" in words[:at], database)
         case "create", "table":
             return ChangesTables(_names(tokens[at + 1 :], database)[:1], rewrites=True)
         case "drop", "table" | "tables":
-            return ChangesTables(_names(tokens[at + 1 :], database), rewrites=True)
+            return ChangesTables(_names(tokens[at + 1 :], database), rewrites=True, drops=True)
         case "rename", "table" | "tables":
             names = _names(tokens[at + 1 :], database)
             pairs = tuple(zip(names[::2], names[1::2], strict=False))
@@ -226,10 +241,44 @@ def _alter(tokens: list[_Token], ignore: bool, database: str) -> Verdict:
         only_retypes=not ignore and bool(doubtful) and all(map(_retypes, doubtful)),
         renamed_columns=tuple(columns),
         renamed_tables=tuple((name[0], new) for new in moved),
+        told=None if ignore else _told(clauses),
     )
 
 
 _CHANGE_NOISE = frozenset({"column", "if", "exists"})
+_NOISE = _CHANGE_NOISE | {"not"}
+
+
+def _told(clauses: list[list[_Token]]) -> ToldColumns | None:
+    """What the clauses do to columns; None when one may do more than rename, drop or add some."""
+    renamed: dict[str, str] = {}
+    dropped: list[str] = []
+    added: list[str] = []
+    for clause in clauses:
+        words = [token.word for token in clause]
+        match words:
+            case _ if "primary" in words:
+                return None
+            case ["rename", "column", *_] if len(clause) == 5:
+                renamed[clause[2].text] = clause[4].text
+            case ["rename", "column", *_]:
+                return None
+            case ["rename" | "alter", *_]:
+                pass  # an index, the table itself, a default
+            case ["add" | "drop", second, *_] if second in _KEY_WORDS:
+                pass
+            case ["add" | "drop", "partition" | "period" | "system", *_]:
+                return None
+            case ["add" | "drop" as what, *_]:
+                named = [token for token in clause[1:] if token.word not in _NOISE]
+                if not named or named[0].word == "(" or "key" in words:
+                    return None
+                (added if what == "add" else dropped).append(named[0].text)
+            case [first, *_] if first in _OPTIONS:
+                pass
+            case _:
+                return None
+    return ToldColumns(renamed, tuple(dropped), tuple(added))
 
 
 def _clauses(tokens: list[_Token]) -> list[list[_Token]]:

@@ -26,11 +26,13 @@ from viewkeeper.sources.interface import (
     RelationChange,
     SchemaChange,
     SourceTransaction,
+    ToldColumns,
 )
 from viewkeeper.sources.mariadb import binlog, ddl
 from viewkeeper.sources.mariadb.catalogue import Table, refuse_problems
 from viewkeeper.sources.mariadb.columns import holds
 from viewkeeper.sources.mariadb.layout import Layout, layout_of
+from viewkeeper.sources.mariadb.memory import Doubt
 from viewkeeper.sources.mariadb.places import Place
 from viewkeeper.sources.mariadb.stream import BinlogStream
 
@@ -61,6 +63,8 @@ class Surroundings:
     charsets: Mapping[int, str]
     # Whether a crash can't have lost the end of the log or of the tables.
     is_durable: Callable[[], bool]
+    # To be told how a table is from a place in the log on.
+    note: Callable[[str, Place, Table | None, Doubt], None]
 
 
 class MariaDBFeed(Feed):
@@ -71,18 +75,19 @@ class MariaDBFeed(Feed):
         source: str,
         stream: BinlogStream,
         start: Place,
-        tables: Mapping[str, Table | None],
+        tables: Mapping[str, tuple[Table | None, Doubt]],
         surroundings: Surroundings,
     ) -> None:
+        """``tables``: as they are believed to be at the start."""
         self._source = source
         self._stream = stream
         self._surroundings = surroundings
         self._place = self._reported = start
         self._group: _Group | None = None
-        self._tables: dict[str, Table | None] = dict(tables)
+        self._tables: dict[str, Table | None] = {name: table for name, (table, _) in tables.items()}
         # Relations whose table is only believed to be so: what the catalogue says now may be later
-        # than this place in the log. Value: the statement that made it uncertain.
-        self._believed = dict.fromkeys(tables, "")
+        # than this place in the log.
+        self._believed: dict[str, Doubt] = {name: doubt for name, (_, doubt) in tables.items()}
         self._layouts: dict[bytes, Layout | None] = {}
         self._by_number: dict[int, Layout | None] = {}
 
@@ -93,11 +98,6 @@ class MariaDBFeed(Feed):
     @property
     def place(self) -> Place:
         return self._place
-
-    @property
-    def tables(self) -> Mapping[str, Table | None]:
-        """The tables as they are at the feed's place, as far as it knows."""
-        return self._tables
 
     def poll(self, timeout_seconds: float, items_max: int = 10_000) -> list[FeedItem]:
         items: list[FeedItem] = []
@@ -211,18 +211,24 @@ class MariaDBFeed(Feed):
         layout = layout_of(table_map, relation, known, self._surroundings.charsets)
         if layout is None:
             raise self._drifted(relation, "the log has no names of columns, or unknown types")
-        statement = self._believed.pop(relation, None)
+        doubt = self._believed.pop(relation, None)
         if known is not None and known.schema.fingerprint == layout.table.schema.fingerprint:
             return replace(layout, table=known), []
-        if statement is None:
+        if doubt is None:
             raise self._drifted(relation, "its columns changed without an entry in the log")
         self._tables[relation] = layout.table
-        if not statement:
+        self._surroundings.note(relation, self._place, layout.table, doubt)
+        if not doubt.statement:
             return layout, []  # the catalogue was ahead of a feed that starts in the past
-        before = known.schema if known is not None else None
-        after = layout.table.schema
         change = SchemaChange(
-            self._source, self.position, relation, before, after, statement, rewrites=True
+            self._source,
+            self.position,
+            relation,
+            before=known.schema if known is not None else None,
+            after=layout.table.schema,
+            statement=doubt.statement,
+            rewrites=doubt.rewrites or not _has_all(layout.table, known),
+            corrects=True,
         )
         return layout, [change]
 
@@ -327,25 +333,47 @@ class MariaDBFeed(Feed):
         self, relation: str, place: tuple[str, str], verdict: ddl.ChangesTables, text: str
     ) -> Iterator[SchemaChange]:
         """One; or two, where ALTER TABLE renames a table and changes it: then first the change."""
-        before, after = self._tables[relation], self._surroundings.table(relation)
-        if after is not None:
-            refuse_problems(self._source, after)
-        moved = dict(verdict.renamed_tables).get(place) if after is None else None
-        renamed_to = self._surroundings.name_of(*moved) if moved is not None else None
-        if renamed_to is not None and before is not None and not verdict.only_renames:
-            there = self._surroundings.table(renamed_to)
-            if there is not None:
-                between = replace(there, relation=relation)
-                change = self._schema_change(relation, (before, between), verdict, text)
-                if change.rewrites or change.before != change.after:
-                    yield change
-                before = between
-        self._tables[relation] = after
-        self._believed[relation] = text
-        change = self._schema_change(relation, (before, after), verdict, text)
-        if renamed_to is not None:
-            change = replace(change, rewrites=False, renamed_columns={}, renamed_to=renamed_to)
-        yield change
+        before, now = self._tables[relation], self._surroundings.table(relation)
+        moved = verdict.moved(place)
+        if moved is None:
+            if now is not None:
+                refuse_problems(self._source, now)
+            after = shape_after(before, now, verdict)
+            self._now_is(relation, after, Doubt(text, verdict.rewrites))
+            yield self._schema_change(relation, (before, after), verdict, text)
+            return
+        renamed_to = self._surroundings.name_of(*moved)
+        if not verdict.only_renames:
+            between = shape_after(before, self._surroundings.table(renamed_to), verdict)
+            if between is not None:
+                between = replace(between, relation=relation)
+            change = self._schema_change(relation, (before, between), verdict, text)
+            if change.rewrites or change.before != change.after:
+                yield change
+            before = between
+        self._now_is(relation, None, Doubt(text))
+        if before is not None:
+            database, name = moved
+            there = replace(before, relation=renamed_to, database=database, name=name)
+            self._surroundings.note(renamed_to, self._behind, there, Doubt(text))
+        yield replace(
+            self._schema_change(relation, (before, None), verdict, text),
+            rewrites=False,
+            renamed_columns={},
+            renamed_to=renamed_to,
+            told=ToldColumns(),
+        )
+
+    def _now_is(self, relation: str, table: Table | None, doubt: Doubt) -> None:
+        """From behind this statement on, a table is so."""
+        self._surroundings.note(relation, self._behind, table, doubt)
+        self._tables[relation] = table
+        self._believed[relation] = doubt
+
+    @property
+    def _behind(self) -> Place:
+        """Behind the event that is being read."""
+        return Place(self._stream.file, self._stream.offset, self._stream.born)
 
     def _schema_change(
         self,
@@ -370,6 +398,7 @@ class MariaDBFeed(Feed):
             rewrites=verdict.rewrites
             and not (verdict.only_retypes and _holds_all(before, after, renamed)),
             renamed_columns=renamed,
+            told=verdict.told,
         )
 
     # -- what stops it ------------------------------------------------------------------------
@@ -391,6 +420,36 @@ class MariaDBFeed(Feed):
             detail=detail,
             hint=hint,
         )
+
+
+def shape_after(
+    before: Table | None, now: Table | None, verdict: ddl.ChangesTables
+) -> Table | None:
+    """A table behind a statement. ``now``: as the catalogue has it, perhaps many statements later."""
+    if before is None or verdict.drops:
+        return now
+    if verdict.told is None:
+        # It went on since: until its rows come and tell what it is, it is what it was.
+        return before if now is None else now
+    told = verdict.told
+    columns = [
+        replace(column, name=name)
+        for column in before.columns
+        if (name := told.name_after(column.name)) is not None
+    ]
+    names = {column.name.casefold() for column in columns}
+    wanted = {name.casefold() for name in told.added} - names
+    columns += [c for c in (now.columns if now else ()) if c.name.casefold() in wanted]
+    key = tuple(name for name in map(told.name_after, before.key) if name is not None)
+    if now is not None and (set(now.columns), now.key) == (set(columns), key):
+        return now  # with the order of its columns
+    leading = frozenset(n for n in map(told.name_after, before.leading) if n is not None)
+    return replace(before, columns=tuple(columns), key=key, leading=leading)
+
+
+def _has_all(table: Table, known: Table | None) -> bool:
+    """Whether a table has every column that we know, as we know it."""
+    return known is not None and set(known.columns) <= set(table.columns)
 
 
 def _same_column(before: Table | None, old: str, after: Table | None, new: str) -> bool:

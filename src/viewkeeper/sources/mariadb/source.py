@@ -18,6 +18,7 @@ from viewkeeper.sources.mariadb.cut import SNAPSHOT, MariaDBCut, snapshot_place
 from viewkeeper.sources.mariadb.feed import MariaDBFeed, Surroundings
 from viewkeeper.sources.mariadb.health import read_health
 from viewkeeper.sources.mariadb.history import History, read_history
+from viewkeeper.sources.mariadb.memory import TableMemory
 from viewkeeper.sources.mariadb.places import FIRST_OFFSET, Place, compare, place_of
 from viewkeeper.sources.mariadb.preflight import findings
 from viewkeeper.sources.mariadb.setup import (
@@ -57,8 +58,8 @@ class MariaDBSource(Source):
         self._feed: MariaDBFeed | None = None
         # Where the newest feed began; what lies before it is not delivered again.
         self._start: Place | None = None
-        # Tables as they were when we first looked: a feed may start before a later change of them.
-        self._seen: dict[str, Table | None] = {}
+        # A feed may start before a later change of its tables.
+        self._memory = TableMemory()
         # Former values of settings that our own setup changed.
         self._former: dict[str, str] = {}
 
@@ -68,7 +69,7 @@ class MariaDBSource(Source):
                 tables = self._catalogue.readable(link)
             else:
                 tables = self._catalogue.tables(link, relations)
-        self._remember(tables)
+        self._memory.look(tables)
         return {relation: table.schema for relation, table in tables.items()}
 
     def preflight(self, relations: Sequence[str]) -> list[Finding]:
@@ -117,11 +118,9 @@ class MariaDBSource(Source):
         for table in now.values():
             if table is not None:
                 refuse_problems(self.name, table)
-        self._remember(now)
-        if self._feed is not None:
-            self._seen.update(self._feed.tables)
+        self._memory.look(now)
         stream = BinlogStream(connect(self._feed_url, self.name), self.name, place)
-        believed = {relation: self._seen.get(relation) for relation in relations}
+        believed = {relation: self._memory.at(relation, place) for relation in relations}
         feed = MariaDBFeed(self.name, stream, place, believed, self._surroundings(relations))
         self._history, self._feed, self._start = history, feed, place
         return feed
@@ -182,10 +181,6 @@ class MariaDBSource(Source):
     def _holder(self) -> AbstractContextManager[Link]:
         return self._asking(f"hold tables of source {self.name}")
 
-    def _remember(self, tables: Mapping[str, Table | None]) -> None:
-        for relation, table in tables.items():
-            self._seen.setdefault(relation, table)
-
     def _surroundings(self, relations: Sequence[str]) -> Surroundings:
         return Surroundings(
             table=self._table_now,
@@ -193,6 +188,7 @@ class MariaDBSource(Source):
             name_of=self._catalogue.relation,
             charsets=self._known_charsets(),
             is_durable=self._is_durable,
+            note=self._memory.note,
         )
 
     def _table_now(self, relation: str) -> Table | None:

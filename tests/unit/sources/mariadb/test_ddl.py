@@ -2,6 +2,7 @@
 
 import pytest
 
+from viewkeeper.sources.interface import ToldColumns
 from viewkeeper.sources.mariadb.ddl import (
     ChangesTables,
     Commits,
@@ -125,6 +126,36 @@ def test_renames_are_told():
     )
     assert judged("ALTER TABLE t RENAME TO y.u", "x").renamed_tables == ((("x", "t"), ("y", "u")),)
     assert judged("RENAME TABLE t TO u", "x").renamed_tables == ((("x", "t"), ("x", "u")),)
+
+
+@pytest.mark.parametrize(
+    ("clauses", "told"),
+    [
+        ("RENAME COLUMN `a` TO b, DROP c", ToldColumns({"a": "b"}, ("c",))),
+        ("ADD COLUMN IF NOT EXISTS `index` INT AFTER b", ToldColumns(added=("index",))),
+        ("DROP COLUMN IF EXISTS a, ADD b INT, RENAME TO u", ToldColumns({}, ("a",), ("b",))),
+        ("ADD INDEX (a), COMMENT = 'x', ALTER a SET DEFAULT 1, RENAME KEY k TO l", ToldColumns()),
+        ("ADD (a INT, b INT)", None),
+        ("ADD a INT PRIMARY KEY", None),
+        ("ADD a INT KEY", None),
+        ("DROP PRIMARY KEY", None),
+        ("DROP PARTITION p", None),
+        ("RENAME COLUMN a TO b, MODIFY c BIGINT", None),
+        ("CHANGE a b INT", None),
+        ("CONVERT TO CHARACTER SET latin1", None),
+    ],
+)
+def test_what_an_alter_does_to_columns_is_told_where_its_text_says_it_all(clauses, told):
+    assert judged(f"ALTER TABLE t {clauses}", "x").told == told
+    assert judged(f"ALTER IGNORE TABLE t {clauses}", "x").told is None
+
+
+def test_where_a_table_went_is_followed_through_a_statement():
+    assert judged("RENAME TABLE t TO u, u TO v", "x").moved(("x", "t")) == ("x", "v")
+    assert judged("ALTER TABLE t RENAME TO y.u", "x").moved(("x", "t")) == ("y", "u")
+    swapped = judged("RENAME TABLE t TO old, fresh TO t", "x")
+    assert swapped.moved(("x", "t")) is None
+    assert swapped.moved(("x", "fresh")) == ("x", "t")
 
 
 def test_the_ends_and_marks_of_transactions_are_told():
