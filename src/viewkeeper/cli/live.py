@@ -50,7 +50,7 @@ class LiveTable:
             self._reading[event["relation"]] = event
         elif event["event"] == "loaded":
             self._reading = {}
-        self._note = _sentence(event)
+        self._note = sentence(event)
         if self._is_terminal:
             self._draw()
         else:
@@ -88,7 +88,7 @@ class LiveTable:
         return grid
 
 
-def _sentence(event: Mapping[str, Any]) -> str:
+def sentence(event: Mapping[str, Any]) -> str:
     match event["event"]:
         case "loading":
             return f"Loading {', '.join(event['views'])} …"

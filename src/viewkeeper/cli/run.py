@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from viewkeeper.cli.output import FAILED, GOOD, Json, console, write_json, write_line
 from viewkeeper.project import ProjectConfig
+
+if TYPE_CHECKING:
+    from viewkeeper.runtime.keeper import Keeper
 
 Project = Annotated[
     Path, typer.Option("--project", help="The project's folder, with its viewkeeper.toml.")
@@ -71,6 +74,7 @@ def run(
             _serve_dashboard(keeper.config, ui_port, stack, as_json=as_json)
         if not as_json:
             write_line("Connecting to the sources …", stderr=True)
+        _await_sources(keeper, listeners, 0.0 if until_caught_up else for_seconds, as_json=as_json)
         views = dict(keeper.views)
         metrics = Metrics()
         state = RunState(keeper.config.folder, views)
@@ -101,6 +105,30 @@ def run(
             on_event=on_event,
             stop=stop,
         )
+
+
+def _await_sources(
+    keeper: Keeper,
+    listeners: Sequence[Callable[[dict[str, Any]], None]],
+    seconds_max: float | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Until the views can be read; Ctrl-C ends it as usual. What is waited for is said once."""
+    from viewkeeper.cli.live import sentence
+
+    told: set[str] = set()
+
+    def on_event(event: dict[str, Any]) -> None:
+        for listener in (*listeners, *([write_json] if as_json else [])):
+            listener(event)
+        detail = event["error"]["detail"]
+        line = f"{sentence(event)} ({detail})" if detail else sentence(event)
+        if not as_json and line not in told:
+            told.add(line)
+            write_line(line, stderr=True)
+
+    keeper.await_views(on_event, threading.Event(), seconds_max)
 
 
 def _serve_dashboard(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -18,6 +17,7 @@ from viewkeeper.runtime.integrator import Arrival
 from viewkeeper.runtime.pacing import Pace
 from viewkeeper.sources.interface import Cut
 from viewkeeper.spark.staged import Staging
+from viewkeeper.spark.temporary import temporary_folder
 
 # Spark's setting that carries it from the project to whoever stages.
 STAGE = "spark.viewkeeper.stage"
@@ -44,9 +44,7 @@ class StageFolder:
 
     def __init__(self, session: Any) -> None:
         parent = session.conf.get(STAGE, None)
-        if parent is not None:
-            Path(parent).mkdir(parents=True, exist_ok=True)
-        self.path = Path(tempfile.mkdtemp(prefix="viewkeeper-stage-", dir=parent))
+        self.path = temporary_folder("stage", None if parent is None else Path(parent))
 
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)

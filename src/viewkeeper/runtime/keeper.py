@@ -28,7 +28,7 @@ from viewkeeper.runtime.evolving import Evolution
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.runtime.report import RunReport
 from viewkeeper.runtime.requests import Request
-from viewkeeper.runtime.running import Running, loaded, rebuild_reason
+from viewkeeper.runtime.running import AWAY_SECONDS, Running, loaded, rebuild_reason
 from viewkeeper.runtime.settings import limits_of, retention_of, spark_settings_of, storage_of
 from viewkeeper.runtime.surroundings import Limits
 from viewkeeper.runtime.units import Outbox, Units
@@ -293,6 +293,26 @@ class Keeper:
         path, options = self.config.warehouse_path, self.config.warehouse_options
         return Warehouse.create(path, options, spark=self.spark.bulk)
 
+    def await_views(
+        self, on_event: OnEvent, stop: threading.Event, seconds_max: float | None = None
+    ) -> None:
+        """Read the views, and wait for sources that are away, saying so each time.
+
+        Returns without them when it is to stop. Raises SourceError for what waiting does not mend, and
+        after ``seconds_max``.
+        """
+        started = time.monotonic()
+        while not stop.is_set():
+            try:
+                self.views  # noqa: B018  (needs every source)
+                return
+            except SourceError as error:
+                waited = time.monotonic() - started
+                if not error.retryable or (seconds_max is not None and waited >= seconds_max):
+                    raise
+                on_event({"event": "source_waiting", "error": error.as_dict()})
+            stop.wait(AWAY_SECONDS)
+
     def run(
         self,
         *,
@@ -305,7 +325,11 @@ class Keeper:
 
         A source that is away is waited for. Raises SourceError for what only people can mend.
         """
-        running = Running(self, on_event, stop or threading.Event())
+        stop = stop or threading.Event()
+        self.await_views(on_event, stop, 0.0 if until_caught_up else for_seconds)
+        if self._views is None:
+            return RunReport()  # it was stopped before there was anything to keep
+        running = Running(self, on_event, stop)
         try:
             return running.run(until_caught_up=until_caught_up, for_seconds=for_seconds)
         except (SourceError, WarehouseError):

@@ -18,7 +18,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -32,6 +31,7 @@ from pyspark.sql import SparkSession
 
 from viewkeeper.errors import UsageError
 from viewkeeper.spark.java import require_java
+from viewkeeper.spark.temporary import temporary_folder
 
 JVM_STOP_SECONDS_MAX = 20
 LOG_TAIL_LINES = 8
@@ -173,7 +173,7 @@ def start_spark(settings: SparkSettings | None = None) -> Spark:
     if running is not None:
         return Spark(running, settings, folder=None)
     require_java()
-    folder = Path(tempfile.mkdtemp(prefix="viewkeeper-spark-"))
+    folder = temporary_folder("spark")
     try:
         return Spark(_started_context(settings, folder), settings, folder)
     except Exception as failure:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import psycopg
 import pytest
 
@@ -46,3 +48,34 @@ def test_postgres_can_be_shut_down_in_order_under_a_run(tmp_path, running_spark,
                     if not error.retryable:
                         raise
             assert audited(pipeline, keeper.warehouse(), "big").is_equal
+
+
+def test_a_run_that_is_started_while_its_source_is_away_waits_and_says_so(tmp_path, running_spark):
+    with EmbeddedPostgres() as server:
+        with psycopg.connect(server.url(), autocommit=True) as db:
+            db.execute("CREATE TABLE orders AS SELECT n AS id FROM generate_series(1, 5) n")
+        (tmp_path / "views").mkdir()
+        (tmp_path / "views" / "all.sql").write_text("SELECT id FROM shop.orders")
+        file = tmp_path / "viewkeeper.toml"
+        file.write_text(f'[sources.shop]\nurl = "{server.url()}"\n')
+        server.shut_down()
+        stop, told = threading.Event(), []
+
+        def on_event(event) -> None:
+            told.append(event["event"])
+            if told == ["source_waiting"]:
+                server.start()
+            if event["event"] == "loaded":
+                stop.set()
+
+        with Keeper.open(tmp_path, allow_setup=True) as keeper:
+            with pytest.raises(SourceError):
+                keeper.run_until_caught_up()  # whoever wants it now is told at once
+            keeper.run(on_event=on_event, stop=stop)
+            assert keeper.warehouse().read_arrow("all").num_rows == 5
+        assert {"source_waiting", "loaded"} <= set(told)
+        # What no waiting mends is said at once.
+        file.write_text(f'[sources.shop]\nurl = "{server.url("nowhere")}"\n')
+        with Keeper.open(tmp_path) as keeper, pytest.raises(SourceError) as caught:
+            keeper.run(stop=threading.Event())
+        assert caught.value.code == "access-denied"
