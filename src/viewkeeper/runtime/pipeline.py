@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from viewkeeper.errors import UsageError
 from viewkeeper.merging.global_transactions import GlobalTransactions, Warn
 from viewkeeper.merging.groups import partition
 from viewkeeper.runtime.bulk_reading import OnRows
@@ -396,7 +397,17 @@ class Pipeline:
         return [group.painting for group in tuple(self.groups)]
 
     def group_of(self, view: str) -> Group:
-        return next(group for group in self.groups if view in group.views)
+        """The group that keeps a view; raises UsageError where none does."""
+        with self._routing:  # else it might look while two groups become one
+            for group in self.groups:
+                if view in group.views:
+                    return group
+        raise UsageError(
+            "view-not-kept",
+            f"the run does not keep view {view} now",
+            detail="it is virtual, was retired, or its source can't go on",
+            hint="viewkeeper status says which",
+        )
 
     def committed_now(self) -> dict[str, Position]:
         """How far each source has committed, now."""

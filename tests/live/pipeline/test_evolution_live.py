@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from viewkeeper.errors import SourceError, ViewkeeperError
+from viewkeeper.errors import SourceError, UsageError, ViewkeeperError
 from viewkeeper.runtime.audit import audited
 from viewkeeper.runtime.keeper import Keeper
 
@@ -187,6 +187,9 @@ def test_a_view_that_cannot_be_saved_is_retired_and_stays_readable(shop, running
             pipeline.load()
             while not events:
                 pipeline.cycle(0.1)
+            with pytest.raises(UsageError) as caught:
+                audited(pipeline, keeper.warehouse(), "sales")
+            assert caught.value.code == "view-not-kept"
     assert events[0]["effects"][0]["effect"] == "retired"
     shop.write_view("big", "SELECT o_id FROM shop.orders WHERE qty > 3")
     with Keeper.open(shop.folder, allow_setup=True) as keeper:
