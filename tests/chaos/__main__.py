@@ -12,11 +12,12 @@ from itertools import islice
 from pathlib import Path
 
 from chaos.actions import ALL, BY_NAME
+from chaos.actions.processes import KillAtPoint
 from chaos.choosing import rounds
 from chaos.reporting import table, write_into
 from chaos.run_under_test import VARIANT
-from chaos.storm import Storm
-from chaos.wrong import VARIANTS
+from chaos.storm import CONVERGENCE_SECONDS_MAX, WRONG_CONVERGENCE_SECONDS_MAX, Storm
+from chaos.wrong import POINTS, VARIANTS
 
 
 def main() -> int:
@@ -35,13 +36,22 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if chosen.variant:
         os.environ[VARIANT] = chosen.variant
+        KillAtPoint.points = POINTS.get(chosen.variant, KillAtPoint.points)
     seed = random.SystemRandom().randrange(10**6) if chosen.seed is None else chosen.seed
     actions = [BY_NAME[name] for name in chosen.only.split(",")] if chosen.only else list(ALL)
     if chosen.plan:
         for each in islice(rounds(seed, actions), chosen.rounds or 20):
             _say(str(each))
         return 0
-    storm = Storm(seed, actions, bulk_rows=chosen.bulk_rows, tell=_say)
+    storm = Storm(
+        seed,
+        actions,
+        bulk_rows=chosen.bulk_rows,
+        tell=_say,
+        patience_seconds=WRONG_CONVERGENCE_SECONDS_MAX
+        if chosen.variant
+        else CONVERGENCE_SECONDS_MAX,
+    )
     report = storm.rage(chosen.seconds, chosen.rounds)
     _say(table(report))
     if chosen.json is not None:

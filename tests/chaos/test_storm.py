@@ -14,7 +14,7 @@ from viewkeeper.testing.mariadb import mariadbd_missing
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
-SECONDS = float(os.environ.get("VIEWKEEPER_CHAOS_SECONDS", "100"))
+SECONDS = float(os.environ.get("VIEWKEEPER_CHAOS_SECONDS", "180"))
 # What takes a minute by itself is for the long storm; a server may keep a log from being purged that long.
 LONG = ("second-run", "kill-java", "log-purged")
 

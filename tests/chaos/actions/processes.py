@@ -51,9 +51,10 @@ class KillAtPoint(Action):
     """kill −9 between two steps of a commit, or of the way to it."""
 
     name, kind, weight = "kill-at-point", "process", 3.0
+    points: ClassVar[tuple[str, ...]] = POINTS
 
     def draw(self) -> None:
-        self.point = self.rng.choice(POINTS)
+        self.point = self.rng.choice(self.points)
 
     def __str__(self) -> str:
         return f"{self.name} {self.point}"
