@@ -10,42 +10,35 @@ import contextlib
 import importlib.util
 import json
 import os
-import shutil
-import signal
-import socket
-import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from viewkeeper.errors import UsageError
+from viewkeeper.testing.server import LOOPBACK, ServerProcess, TemporaryServer, free_port
 
 START_SECONDS_MAX = 90.0
-STOP_SECONDS_MAX = 20.0
-LOOPBACK = "127.0.0.1"
-# Waits until its input ends, that is until we are gone without a word, and then ends what we began.
-_WATCH = 'cat >/dev/null; kill -KILL -- "-$0" 2>/dev/null'
 _QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
-class SparkCluster:
+class SparkCluster(TemporaryServer):
     """Starts on construction; ``stop`` (or leaving the ``with``) ends all of it.
 
     An application's executors are children of the workers: processes that see nothing of its driver's
     memory. Each worker offers ``cores`` of them a core.
     """
 
+    product = "Spark cluster"
+
     def __init__(self, workers: int = 1, *, cores: int = 1, memory: str = "1g") -> None:
-        self.port, self._web_port = _free_port(), _free_port()
+        super().__init__()
+        self.port, self._web_port = free_port(), free_port()
         self.url = f"spark://{LOOPBACK}:{self.port}"
         self.workers = workers
-        self._folder = Path(tempfile.mkdtemp(prefix="viewkeeper-cluster-"))
-        self._processes: list[tuple[subprocess.Popen[bytes], subprocess.Popen[bytes]]] = []
+        self._processes: list[ServerProcess] = []
         try:
             self._start("master", "--port", str(self.port), "--webui-port", str(self._web_port))
             self._await(lambda: self._state() is not None)
@@ -70,35 +63,15 @@ class SparkCluster:
 
     def worker_seconds(self) -> list[float]:
         """CPU seconds that each worker has used so far, its executors and their Python included."""
-        processes = [process.pid for process, _ in self._processes[1:]]
-        return [_tree_seconds(pid) for pid in processes]
+        _, *workers = self._processes
+        return [_tree_seconds(worker.pid) for worker in workers]
 
     def stop(self) -> None:
         """End workers, their executors and the master, and remove their files."""
-        for process, watcher in reversed(self._processes):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGTERM)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(STOP_SECONDS_MAX)
-            # Executors are in the group of their worker: whatever is left of it goes now.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            watcher.kill()
-            watcher.communicate()
+        for process in reversed(self._processes):
+            process.end()  # executors are in the group of their worker
         self._processes.clear()
-        shutil.rmtree(self._folder, ignore_errors=True)
-
-    def __enter__(self) -> SparkCluster:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
+        self._remove_folder()
 
     def _start(self, role: str, *arguments: str) -> None:
         home = _spark_home()
@@ -112,24 +85,13 @@ class SparkCluster:
         }
         name = f"org.apache.spark.deploy.{role}.{role.capitalize()}"
         command = [str(home / "bin" / "spark-class"), name, "--host", LOOPBACK, *arguments]
-        with (self._folder / "log").open("ab") as log:
-            process = subprocess.Popen(
-                command, stdout=log, stderr=log, env=environment, start_new_session=True
-            )
-        watcher = subprocess.Popen(
-            ["sh", "-c", _WATCH, str(process.pid)], stdin=subprocess.PIPE, start_new_session=True
-        )
-        self._processes.append((process, watcher))
+        self._processes.append(ServerProcess(command, self._folder, env=environment))
 
     def _await(self, is_ready: Callable[[], bool]) -> None:
         deadline = time.monotonic() + START_SECONDS_MAX
         while not is_ready():
-            ended = [p for p, _ in self._processes if p.poll() is not None]
-            if ended or time.monotonic() > deadline:
-                log = (self._folder / "log").read_text(errors="replace")[-2000:]
-                raise UsageError(
-                    "server-not-started", "the Spark cluster did not start", detail=log
-                )
+            if time.monotonic() > deadline or any(p.has_ended for p in self._processes):
+                raise self._not_started()
             time.sleep(0.1)
 
     def _state(self) -> dict[str, Any] | None:
@@ -169,9 +131,3 @@ def _spark_home() -> Path:
     if spec is None or spec.origin is None:
         raise UsageError("server-not-installed", "PySpark is not installed")
     return Path(spec.origin).parent
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        return int(probe.getsockname()[1])

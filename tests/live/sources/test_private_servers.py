@@ -1,4 +1,4 @@
-"""The embedded server: independent, restartable, and gone when we are gone."""
+"""The servers that we start ourselves: independent, restartable, and gone when we are gone."""
 
 import os
 import signal
@@ -10,14 +10,15 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from viewkeeper.testing.mariadb import mariadbd_missing
 from viewkeeper.testing.postgres import EmbeddedPostgres
 
 pytestmark = pytest.mark.xdist_group("postgres")
 
 PROGRAM = """
 import sys
-from viewkeeper.testing.postgres import EmbeddedPostgres
-server = EmbeddedPostgres()
+from viewkeeper.testing.{module} import {server}
+server = {server}()
 print(server.port, server._process.pid, server._folder, flush=True)
 sys.stdin.read()
 """
@@ -38,9 +39,17 @@ def test_two_servers_are_strangers_and_leave_nothing_behind():
     assert not any(folder.exists() for folder in folders)
 
 
-def test_a_server_does_not_outlive_a_killed_program():
+@pytest.mark.parametrize(
+    ("module", "server"), [("postgres", "EmbeddedPostgres"), ("mariadb", "PrivateMariaDB")]
+)
+def test_a_server_does_not_outlive_a_killed_program(module, server):
+    if module == "mariadb" and mariadbd_missing():
+        pytest.skip(mariadbd_missing())
     program = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", PROGRAM.format(module=module, server=server)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     _, pid, folder = program.stdout.readline().split()
     program.send_signal(signal.SIGKILL)
