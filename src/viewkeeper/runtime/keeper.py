@@ -137,10 +137,17 @@ class Keeper:
 
     @property
     def _known_catalog(self) -> Catalog:
-        """The catalog, with the relations that views are over as they were when last heard of."""
+        """The catalog, with the relations that views are over as they were when last heard of.
+
+        Only of views that go on from there: what one that was retired or written anew was over must not
+        stand for a relation that has its name now.
+        """
         known = {r.name: r for r in self.catalog.relations}
-        for state in self._stored_views().values():
-            known |= {r.name: r for r in stored_relations(state.definition)}
+        for name, state in self._stored_views().items():
+            view = self.views.get(name)
+            goes_on = view is not None and view.written == state.definition.written
+            if goes_on and name not in self._rebuilt:
+                known |= {r.name: r for r in stored_relations(state.definition)}
         return Catalog(tuple(known.values()))
 
     def _stored_views(self) -> Mapping[str, ViewState]:

@@ -40,6 +40,8 @@ IDLE_WAIT_SECONDS = 0.5
 # How often a run looks for requests, and how soon it tries a source again that was away in between.
 REQUESTS_SECONDS = 0.5
 AWAY_SECONDS = 1.0
+# What does not come again when a pipeline begins anew: from the ledger, and so before the change.
+BEGIN_AGAIN = ("schema-changed-while-uniting",)
 
 
 class Running:
@@ -95,7 +97,10 @@ class Running:
                 self._carry_out(request)
             return True
         except SourceError as error:
-            if not error.retryable:
+            if error.code in BEGIN_AGAIN:
+                told = f"{error.message}: the run begins again before that"
+                self._on_event({"event": "warning", "message": told, "error": error.as_dict()})
+            elif not error.retryable:
                 self._rest(error)
             elif self._until_caught_up:
                 raise

@@ -196,6 +196,12 @@ def test_a_view_that_cannot_be_saved_is_retired_and_stays_readable(shop, running
         keeper.run_until_caught_up()
         assert keeper.warehouse().read_arrow("sales").num_rows == before
         assert set(keeper.views) == {"big"}
+    # Another table by that name: what the retired view knew of the old one counts no more.
+    shop.run("geo", "CREATE TABLE regions (label TEXT, rname TEXT)")
+    with Keeper.open(shop.folder, allow_setup=True) as keeper:
+        keeper.source("geo").setup(["regions"])
+        (regions,) = (r for r in keeper.evolution.catalog.relations if r.name.relation == "regions")
+        assert regions.schema.names == ("label", "rname")
 
 
 def test_a_change_waits_for_approval_and_goes_on_when_it_has_it(shop, running_spark):

@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from viewkeeper.runtime.intake import _changed_while_uniting
 from viewkeeper.runtime.keeper import Keeper
+from viewkeeper.runtime.pipeline import Pipeline
+from viewkeeper.sources.interface import SchemaChange
 from viewkeeper.testing.postgres import EmbeddedPostgres
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -63,3 +66,28 @@ def test_a_view_that_was_added_does_not_stop_the_next_run(tmp_path: Path, runnin
             found = {tuple(row) for row in keeper.read("sales").collect()}
             assert found == {(7, "Ada L."), (8, "Grace")}
             assert all(audit.is_equal for audit in keeper.audit(None))
+
+
+def test_a_schema_change_while_views_are_brought_together_makes_the_run_begin_again(
+    tmp_path: Path, running_spark, monkeypatch
+) -> None:
+    (tmp_path / "views").mkdir()
+    change(tmp_path, "CREATE TABLE orders (id INTEGER PRIMARY KEY, customer INTEGER)")
+    (tmp_path / "viewkeeper.toml").write_text('[sources.shop]\nurl = "sqlite:///shop.db"\n')
+    (tmp_path / "views" / "all.sql").write_text("SELECT id, customer FROM shop.orders")
+    run(tmp_path)
+    change(tmp_path, "INSERT INTO orders VALUES (7, 1)")
+    loading, loads = Pipeline.load, []
+
+    def load(self: Pipeline, *arguments: object, **named: object) -> None:
+        loads.append(self)
+        if len(loads) == 1:
+            raise _changed_while_uniting(SchemaChange("shop", {}, "orders", None, None, "", False))
+        loading(self, *arguments, **named)
+
+    monkeypatch.setattr(Pipeline, "load", load)
+    events: list[dict[str, object]] = []
+    with Keeper.open(tmp_path) as keeper:
+        assert keeper.run(until_caught_up=True, on_event=events.append).transactions == 1
+    assert events[0]["event"] == "warning"
+    assert len(loads) == 2

@@ -98,4 +98,5 @@ def test_a_source_that_can_not_be_reached_is_a_finding(run, tmp_path):
     assert result.exit_code == 1
     (report,) = document(result)["sources"]
     assert report["findings"][0]["code"] == "link-lost"
+    assert "is the server running" in report["findings"][0]["fix"]
     assert "hunter2" not in result.stdout

@@ -296,7 +296,8 @@ def translated(error: BaseException, source: str, doing: str) -> SourceError:
         if refused and doing == "connect":
             code, retryable, hint = _MEANINGS["28"]
         elif lost:
-            code, retryable, hint = "link-lost", True, "it is tried again by itself"
+            code, retryable = "link-lost", True
+            hint = "is the server running, and does the network lead there? a run tries again by itself"
         else:
             code, retryable = "source-failed", False
             hint = "look into the server's log; then try `viewkeeper check` again"
@@ -317,5 +318,5 @@ def link_lost(source: str, detail: str) -> SourceError:
         source=source,
         retryable=True,
         detail=detail,
-        hint="it is tried again by itself",
+        hint="is the server running, and does the network lead there? a run tries again by itself",
     )

@@ -154,7 +154,7 @@ class ReplicationStream:
             source=self._source,
             retryable=True,
             detail=detail.strip() or "the server ended the stream",
-            hint="it is tried again by itself",
+            hint="is the server running, and does the network lead there? a run tries again by itself",
         )
 
     def close(self) -> None:
