@@ -18,6 +18,8 @@ from viewkeeper.warehouse.faults import VARIABLE
 
 TESTS = Path(__file__).parents[1]
 END_SECONDS_MAX = 180.0
+# As often as it says so, about once a second, nobody waits for a run that waits for a source.
+WAITS_MAX = 8
 
 
 @dataclass(frozen=True)
@@ -125,11 +127,13 @@ class RunProcess:
         return True
 
     def await_batches(self, number: int, seconds_max: float) -> bool:
-        """Until so many more epochs are in; False when it ended before, or took too long."""
-        target = self.batches + number
+        """Until so many more epochs are in; False when it ended before, waits for a source, or took
+        too long."""
+        target, patience = self.batches + number, self.waits + WAITS_MAX
         with self._moved:
             self._moved.wait_for(
-                lambda: self.batches >= target or not self.is_alive, timeout=seconds_max
+                lambda: self.batches >= target or not self.is_alive or self.waits >= patience,
+                timeout=seconds_max,
             )
         return self.batches >= target
 
