@@ -2,7 +2,7 @@
 
     python benchmarks/sources.py [--kinds postgres,mariadb,sqlite] [--json FILE]
 
-Every kind measures itself in ``sources_<kind>.py`` and gives its figures the same names. A kind whose
+Every kind is set up and filled in ``sources_<kind>.py`` and measured by ``sources_measuring``. A kind whose
 server is not on this machine is left out, and said so.
 """
 

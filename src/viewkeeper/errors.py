@@ -13,6 +13,9 @@ Knows nothing else of the package; everything may import it.
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 MESSAGE_CHARACTERS_MAX = 400
 DETAIL_CHARACTERS_MAX = 10_000
 
@@ -124,3 +127,16 @@ def invariant(holds: object, message: str, *, detail: str = "") -> None:
     """Raise `InvariantViolated` unless ``holds``; unlike ``assert`` it is never compiled away."""
     if not holds:
         raise InvariantViolated(message, detail=detail)
+
+
+def nearest(word: str, known: Iterable[str], *, closeness: float = 0.6) -> str | None:
+    """The known word that was probably meant, if any is close."""
+    by_folded = {spelling.casefold(): spelling for spelling in known}
+    found = difflib.get_close_matches(word.casefold(), by_folded, n=1, cutoff=closeness)
+    return by_folded[found[0]] if found else None
+
+
+def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
+    """The hint for a word that nobody knows."""
+    close = nearest(word, known)
+    return f"did you mean {close}?" if close else otherwise

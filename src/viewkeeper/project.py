@@ -6,7 +6,6 @@ are looked up when a value is used: a command that opens no source needs no sour
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import tomllib
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from viewkeeper.errors import UsageError
+from viewkeeper.errors import UsageError, did_you_mean
 
 PROJECT_FILE = "viewkeeper.toml"
 VIEWS_FOLDER = "views"
@@ -250,12 +249,11 @@ def _require_known(
 ) -> None:
     for key in section:
         if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
             raise _bad(
                 file,
                 f"{where} has an unknown entry {key}",
                 detail=f"known are: {', '.join(known)}",
-                hint=f"did you mean {near[0]}?" if near else "",
+                hint=did_you_mean(key, known),
             )
 
 

@@ -181,6 +181,8 @@ def _pattern(node: ast.expr) -> str:
             return _pattern(left) + _pattern(right)
         case ast.IfExp(body=body, orelse=otherwise):
             return " / ".join(filter(None, (_pattern(body), _pattern(otherwise))))
+        case ast.Call(func=ast.Name(id="did_you_mean"), args=[_, _, *otherwise]):
+            return " / ".join(("did you mean …?", *map(_pattern, otherwise)))
         case _:
             return "…"
 

@@ -36,7 +36,7 @@ def view_document(lookout: Lookout, name: str) -> Document:
         "newest_txn": 0 if latest is None else latest.last_txn,
         "states": _states(entries, name),
         "epochs": _epochs(entries, name),
-        "batches": [_batch(batch, name) for batch in lookout.batches.all()],
+        "batches": [_batch(batch) for batch in lookout.batches.all()],
         "audit": lookout.audits.last(name),
     }
 
@@ -101,7 +101,7 @@ def _epochs(entries: Sequence[Entry], name: str) -> list[Document]:
     ]
 
 
-def _batch(batch: Document, name: str) -> Document:
+def _batch(batch: Document) -> Document:
     return {
         "at": batch["at"],
         "epoch": batch["epoch"],

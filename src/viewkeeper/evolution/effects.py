@@ -14,8 +14,6 @@ from typing import Any
 
 from viewkeeper.evolution.adaptation import Method
 from viewkeeper.evolution.changes import (
-    DropAttribute,
-    DropRelation,
     Rewrite,
     SchemaChange,
     catalog_after,
@@ -25,7 +23,7 @@ from viewkeeper.evolution.map_va import NotApplicable, plan
 from viewkeeper.evolution.mapping import EvolutionMapping
 from viewkeeper.evolution.preferences import Policy
 from viewkeeper.evolution.quality import Quality
-from viewkeeper.evolution.rewriting import EvolvingView, used_columns
+from viewkeeper.evolution.rewriting import EvolvingView
 from viewkeeper.evolution.synchronization import (
     Offered,
     Renamed,
@@ -116,23 +114,6 @@ def planned(
         yield change, found
         remaining = {e.view: e.after for e in found if e.after is not None}
         knowledge, catalog = knowledge.after(change), catalog_after(catalog, change)
-
-
-def contingencies(
-    view: EvolvingView, knowledge: Knowledge, catalog: Catalog
-) -> tuple[tuple[SchemaChange, Effect], ...]:
-    """What would happen if anything that the view reads were dropped: for `explain`."""
-    definition = view.definition
-    losses: dict[SchemaChange, None] = {}
-    for term in definition.all_terms:
-        for occurrence in term.occurrences:
-            if occurrence.name in definition.relations:
-                losses[DropRelation(occurrence.name)] = None
-                for column in used_columns(term, occurrence.alias):
-                    losses[DropAttribute(occurrence.name, column)] = None
-    return tuple(
-        (loss, effects(loss, {definition.name: view}, knowledge, catalog)[0]) for loss in losses
-    )
 
 
 def _effect(

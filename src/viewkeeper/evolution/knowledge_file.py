@@ -19,12 +19,11 @@ Pure: the caller reads the file; names are checked against the catalog.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Any
 
 from viewkeeper.algebra.expressions import Column, Expression, substituted
-from viewkeeper.errors import UsageError
+from viewkeeper.errors import UsageError, did_you_mean
 from viewkeeper.evolution.knowledge import Containment, JoinConstraint, Knowledge, Replacement
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.names import Name
@@ -112,11 +111,10 @@ def _column(relation: CatalogRelation, text: str, where: str) -> str:
     found = Name(text).among(relation.schema.names)
     if len(found) == 1:
         return found[0]
-    near = difflib.get_close_matches(text, relation.schema.names, n=1)
     raise _bad(
         f"{where}: {relation.name} has no column {text}",
         detail=f"its columns are {', '.join(relation.schema.names)}",
-        hint=f"did you mean {near[0]}?" if near else "",
+        hint=did_you_mean(text, relation.schema.names),
     )
 
 
@@ -137,11 +135,10 @@ def _containment(table: Mapping[str, Any], where: str) -> Containment:
     value = table.get("containment", "unknown")
     known = [containment.value for containment in Containment]
     if value not in known:
-        near = difflib.get_close_matches(str(value), known, n=1)
         raise _bad(
             f"{where}: {value} is no containment",
             detail=f"it is one of {', '.join(known)}",
-            hint=f"did you mean {near[0]}?" if near else "",
+            hint=did_you_mean(str(value), known),
         )
     return Containment(value)
 
@@ -167,11 +164,10 @@ def _require_known(table: Any, known: tuple[str, ...], where: str) -> None:
         raise _bad(f"{where} is not a table")
     for word in table:
         if word not in known:
-            near = difflib.get_close_matches(word, known, n=1)
             raise _bad(
                 f"{where} has an unknown entry {word}",
                 detail=f"known are {', '.join(known)}",
-                hint=f"did you mean {near[0]}?" if near else "",
+                hint=did_you_mean(word, known),
             )
 
 

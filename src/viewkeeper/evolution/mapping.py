@@ -127,11 +127,6 @@ class EvolutionMapping:
                 return move.after.name
         return column
 
-    @property
-    def changes_nothing_to_read(self) -> bool:
-        """Whether the later version has the same rows and columns: only names moved underneath."""
-        return not self.touched and all(m.is_rename for m in self.attributes)
-
     def lines(self) -> tuple[str, ...]:
         """One line per pair, attributes first, as the paper prints them."""
         return tuple(map(str, (*self.attributes, *self.relations, *self.conditions)))

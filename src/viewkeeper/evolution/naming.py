@@ -69,11 +69,6 @@ def before(names: Names, change: SchemaChange) -> Names | None:
             return names
 
 
-def affects(change: SchemaChange, names: Names) -> bool:
-    """Whether the names mean something else, or nothing, once the change has happened."""
-    return after(names, change) != names
-
-
 def after_all(names: Names, changes: Iterable[SchemaChange]) -> Names | None:
     """`after` one change after the other."""
     current: Names | None = names

@@ -20,10 +20,10 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from viewkeeper.algebra.expressions import Expression, columns_of
-from viewkeeper.errors import UsageError
+from viewkeeper.errors import UsageError, did_you_mean
 from viewkeeper.evolution.quality import Extent
 from viewkeeper.views.definition import ViewDefinition
-from viewkeeper.views.names import listed, nearest
+from viewkeeper.views.names import listed
 
 E = TypeVar("E", bound=enum.Enum)
 
@@ -179,10 +179,9 @@ def _choice(
 
 def _unknown(where: str, what: str, found: str, known: Iterable[str]) -> UsageError:
     choices = list(known)
-    close = nearest(found, choices)
     return UsageError(
         "bad-knowledge",
         f"{where}: there is no {what} {found}",
         detail=f"known are {listed(choices)}" if choices else "there are none",
-        hint=f"did you mean {close}?" if close else "",
+        hint=did_you_mean(found, choices),
     )

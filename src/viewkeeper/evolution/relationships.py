@@ -33,17 +33,6 @@ class ConcurrentUpdates:
         """The change's own set."""
         return tuple(self._sets[change])
 
-    def to_handle(self, change: SchemaChanged) -> tuple[Update, ...]:
-        """The change and everything that it must see to, sets of sets included, as received."""
-        found: list[Update] = []
-        waiting: list[Update] = [change]
-        while waiting:
-            update = waiting.pop()
-            found.append(update)
-            if isinstance(update, SchemaChanged):
-                waiting += self._sets[update]
-        return tuple(update for update in self._received if update in found)
-
     def forget(self, updates: tuple[Update, ...]) -> None:
         """These are in a state now, or never will be: nobody must see to them any more."""
         self._received = [update for update in self._received if update not in updates]

@@ -57,20 +57,10 @@ class Edit:
     is_rename: bool = False
 
 
-def term_expressions(term: Term) -> Iterator[Expression]:
-    """Everything that the term computes from its occurrences' columns."""
-    yield from term.predicates
-    if term.grouping is None:
-        yield from (output.expression for output in term.outputs)
-    else:
-        yield from (key.expression for key in term.grouping.keys)
-        yield from (a.argument for a in term.grouping.aggregates if a.argument is not None)
-
-
 def used_columns(term: Term, alias: str) -> tuple[str, ...]:
     """The occurrence's own column names that the term reads, in the schema's order."""
     occurrence = term.occurrence(alias)
-    read = frozenset().union(*map(columns_of, term_expressions(term)))
+    read = term.columns_read
     return tuple(c for c in occurrence.schema.names if occurrence.qualified(c) in read)
 
 

@@ -34,7 +34,7 @@ from viewkeeper.evolution.mapping import EvolutionMapping
 from viewkeeper.evolution.preferences import Preferences
 from viewkeeper.evolution.quality import Extent, Quality
 from viewkeeper.evolution.replacing import Candidate, Loss, candidates, places_of, require_possible
-from viewkeeper.evolution.rewriting import Edit, EvolvingView, Refused, rewritten, term_expressions
+from viewkeeper.evolution.rewriting import Edit, EvolvingView, Refused, rewritten
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import Occurrence, RelationName, Step, Term, ViewDefinition
 
@@ -207,15 +207,11 @@ def _carried_out(
 
 
 def _meaningful(definition: ViewDefinition, catalog: Catalog) -> ViewDefinition:
-    """`refreshed`; raises Refused when an expression means nothing over the types there are now."""
+    """`fitted`; raises Refused where the view has no meaning any more."""
     try:
-        fresh = refreshed(definition, catalog)
-        for term in fresh.all_terms:
-            for expression in term_expressions(term):
-                type_of(expression, term.joined_schema)
+        return fitted(definition, catalog)
     except UsageError as error:
         raise Refused(f"{error.message}: {error.detail}") from error
-    return fresh
 
 
 def _quality(view: EvolvingView, definition: ViewDefinition, mapping: EvolutionMapping) -> Quality:
@@ -251,6 +247,15 @@ def refreshed(definition: ViewDefinition, catalog: Catalog) -> ViewDefinition:
         steps.append(replace(step, terms=terms(step.terms)))
         of_steps[step.name] = steps[-1].schema
     return replace(definition, steps=tuple(steps), terms=terms(definition.terms))
+
+
+def fitted(definition: ViewDefinition, catalog: Catalog) -> ViewDefinition:
+    """`refreshed`; raises UsageError when an expression means nothing over the types there are now."""
+    fresh = refreshed(definition, catalog)
+    for term in fresh.all_terms:
+        for expression in term.computed:
+            type_of(expression, term.joined_schema)
+    return fresh
 
 
 def _alike(terms: tuple[Term, ...]) -> tuple[Term, ...]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
+from collections.abc import Iterable
 
-from viewkeeper.errors import UsageError
+from viewkeeper.errors import UsageError, did_you_mean
 from viewkeeper.protocols.batched_sweep import BatchedSweep
 from viewkeeper.protocols.c_strobe import CStrobe
 from viewkeeper.protocols.eca import ECA
@@ -40,10 +40,15 @@ def protocol_named(name: str) -> type[Protocol]:
     """The protocol of that name; raises UsageError that names the nearest one."""
     if name in PROTOCOLS:
         return PROTOCOLS[name]
-    near = difflib.get_close_matches(name, PROTOCOLS, 1)
-    raise UsageError(
+    raise unknown_protocol(name, PROTOCOLS)
+
+
+def unknown_protocol(name: str, known: Iterable[str]) -> UsageError:
+    """What is raised where a name is none of the known ones."""
+    names = tuple(known)
+    return UsageError(
         "unknown-protocol",
         f"there is no protocol {name}",
-        detail=f"the protocols are {', '.join(PROTOCOLS)}",
-        hint=f"did you mean {near[0]}?" if near else "",
+        detail=f"the protocols are {', '.join(names)}",
+        hint=did_you_mean(name, names),
     )

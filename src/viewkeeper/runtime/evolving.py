@@ -14,7 +14,6 @@ from viewkeeper.algebra.evaluation import compiled
 from viewkeeper.algebra.expressions import Cast, Column, Expression, Literal, columns_of
 from viewkeeper.algebra.types import Field, Row, Schema
 from viewkeeper.evolution import changes as schema_changes
-from viewkeeper.evolution.adaptation import Method
 from viewkeeper.evolution.changes import catalog_after, relation_in
 from viewkeeper.evolution.differences import differences
 from viewkeeper.evolution.effects import Decision, Effect, Kind, planned
@@ -134,10 +133,6 @@ class Foreseen:
                     effect.mapping if known is None else known.merged(effect.mapping)
                 )
         return found
-
-    def rereads(self) -> frozenset[str]:
-        """Views whose rows must be computed anew, whatever the mapping says."""
-        return frozenset(e.view for e in self.effects if e.method is Method.RECOMPUTE)
 
 
 def foreseen(reported: SchemaChange, views: Mapping[str, View], known: Evolution) -> Foreseen:

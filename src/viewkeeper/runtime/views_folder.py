@@ -7,10 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from textwrap import indent
 
-from viewkeeper.algebra.inference import type_of
 from viewkeeper.errors import UsageError
-from viewkeeper.evolution.rewriting import term_expressions
-from viewkeeper.evolution.synchronization import refreshed
+from viewkeeper.evolution.synchronization import fitted
 from viewkeeper.runtime.view import READS, View
 from viewkeeper.runtime.view_files import written_views
 from viewkeeper.sources.interface import Source
@@ -124,13 +122,9 @@ def _over(definition: ViewDefinition, catalog: Catalog) -> ViewDefinition:
     if gone:
         raise _unreadable(definition.name, f"there is no {', '.join(gone)} any more")
     try:
-        fresh = refreshed(definition, catalog)
-        for term in fresh.all_terms:
-            for expression in term_expressions(term):
-                type_of(expression, term.joined_schema)
+        return fitted(definition, catalog)
     except UsageError as error:
         raise _unreadable(definition.name, str(error)) from None
-    return fresh
 
 
 def _unreadable(name: str, detail: str) -> UsageError:

@@ -59,7 +59,7 @@ def random_scenario(seed: int, size: Size) -> Scenario:
     read = {name: relations[name] for name in relations if name in definition.relations}
     counter = itertools.count(1)
     initial = {
-        name: Bag.of(schema, _rows(rng, schema, rng.randint(1, ROWS_INITIALLY_MAX), counter, size))
+        name: Bag.of(schema, _rows(rng, rng.randint(1, ROWS_INITIALLY_MAX), counter, size))
         for name, schema in read.items()
     }
     return Scenario(definition, initial, _scripts(rng, size, initial, counter))
@@ -139,9 +139,7 @@ def _join(rng: random.Random, size: Size, left: Occurrence, right: Occurrence) -
 # -- what happens -----------------------------------------------------------------------------------
 
 
-def _rows(
-    rng: random.Random, schema: Schema, number: int, ids: Iterator[int], size: Size
-) -> list[Row]:
+def _rows(rng: random.Random, number: int, ids: Iterator[int], size: Size) -> list[Row]:
     return [_row(rng, ids, size) for _ in range(number)]
 
 

@@ -142,16 +142,10 @@ class MedwrapWorld:
         found: list[Choice] = []
         for name, source in self.sources.items():
             found += source.choices
-            found += [
-                DeliverQuestion(name, i) for i in self.network.deliverable(self.to_source[name])
-            ]
-            found += [
-                DeliverToWrapper(name, i) for i in self.network.deliverable(self.to_wrapper[name])
-            ]
-            found += [DeliverQuery(name, i) for i in self.network.deliverable(self.queries[name])]
-            found += [
-                DeliverToMediator(name, i) for i in self.network.deliverable(self.to_mediator[name])
-            ]
+            found += self.network.deliveries(DeliverQuestion, name, self.to_source[name])
+            found += self.network.deliveries(DeliverToWrapper, name, self.to_wrapper[name])
+            found += self.network.deliveries(DeliverQuery, name, self.queries[name])
+            found += self.network.deliveries(DeliverToMediator, name, self.to_mediator[name])
         return found
 
     def take(self, choice: Choice) -> None:

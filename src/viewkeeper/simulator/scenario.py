@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sized
+from collections.abc import Callable, Mapping, Sized
 from dataclasses import dataclass
+from typing import TypeVar
 
 from viewkeeper.algebra import Bag
 from viewkeeper.consistency import SourceHistories
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.assembly import evaluated
 from viewkeeper.views.definition import RelationName, ViewDefinition
+
+Delivery = TypeVar("Delivery")
 
 
 @dataclass(frozen=True)
@@ -20,9 +23,12 @@ class Network:
     fifo: bool = True
     inversions: bool = False
 
-    def deliverable(self, channel: Sized) -> range:
-        """The places of the messages of a channel that could arrive next."""
-        return range(min(1, len(channel))) if self.fifo else range(len(channel))
+    def deliveries(
+        self, deliver: Callable[[str, int], Delivery], source: str, channel: Sized
+    ) -> list[Delivery]:
+        """One choice for each message of a source's channel that could arrive next."""
+        places = range(min(1, len(channel)) if self.fifo else len(channel))
+        return [deliver(source, place) for place in places]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ Viewkeeper lie in ``scenarios/``; users can write their own.
 
 from __future__ import annotations
 
-import difflib
 import importlib.resources
 import re
 import tomllib
@@ -17,7 +16,7 @@ from typing import Any
 
 from viewkeeper.algebra import Bag, Field, Row, Schema, Type
 from viewkeeper.algebra.types import Kind, decimal_type
-from viewkeeper.errors import UsageError, ViewkeeperError
+from viewkeeper.errors import UsageError, ViewkeeperError, did_you_mean
 from viewkeeper.protocols.messages import Protocol
 from viewkeeper.protocols.registry import protocol_named
 from viewkeeper.simulator.journal import Journal
@@ -88,12 +87,11 @@ def load_scenario(name: str, others: Iterable[str] = ()) -> ScenarioFile:
         if entry.name == f"{name}.toml":
             return read_scenario(name, entry.read_text(encoding="utf-8"))
     names = (*shipped_names(), *others)
-    near = difflib.get_close_matches(name, names, 1)
     raise UsageError(
         "unknown-scenario",
         f"there is no scenario {name}",
         detail=f"the scenarios are {', '.join(names)}",
-        hint=f"did you mean {near[0]}?" if near else "a file of your own ends in .toml",
+        hint=did_you_mean(name, names, "a file of your own ends in .toml"),
     )
 
 

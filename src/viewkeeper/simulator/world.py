@@ -96,12 +96,8 @@ class World:
         found: list[Choice] = []
         for name, source in self.sources.items():
             found += source.choices
-            found += [
-                DeliverQuestion(name, i) for i in self.network.deliverable(self.to_source[name])
-            ]
-            found += [
-                DeliverMessage(name, i) for i in self.network.deliverable(self.to_warehouse[name])
-            ]
+            found += self.network.deliveries(DeliverQuestion, name, self.to_source[name])
+            found += self.network.deliveries(DeliverMessage, name, self.to_warehouse[name])
         return found
 
     def take(self, choice: Choice) -> None:

@@ -14,12 +14,12 @@ import datetime as dt
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
 
 from viewkeeper.algebra.types import Row, Schema
+from viewkeeper.errors import SourceError
 
 # A place in a source's feed: plain JSON-able data, comparable through `Source.compare_positions`.
 Position = Mapping[str, Any]
@@ -165,12 +165,7 @@ class Closable(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
 
@@ -217,6 +212,30 @@ class Cut(Closable):
     def row_estimate(self, relation: str) -> int | None:
         """About how many rows a relation has, from what the source knows anyway; for progress only."""
         return None
+
+
+def cut_lost(source: str, detail: str) -> SourceError:
+    """What a cut raises once it has lost what it read at."""
+    return SourceError(
+        "cut-lost",
+        f"a cut of source {source} is gone",
+        source=source,
+        retryable=True,
+        detail=detail,
+        hint="open a new cut and ask again",
+    )
+
+
+def broken_query(source: str, detail: str) -> SourceError:
+    """What a cut raises when it is asked for what its source does not have."""
+    return SourceError(
+        "broken-query",
+        f"a question to source {source} does not fit its schema",
+        source=source,
+        retryable=False,
+        detail=detail,
+        hint="the schema of the source has changed: read it again",
+    )
 
 
 class Feed(Closable):

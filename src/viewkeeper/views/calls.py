@@ -13,7 +13,8 @@ from viewkeeper.algebra.expressions import (
 )
 from viewkeeper.algebra.functions import FUNCTIONS
 from viewkeeper.algebra.types import INTEGER
-from viewkeeper.views.names import listed, nearest
+from viewkeeper.errors import nearest
+from viewkeeper.views.names import listed
 from viewkeeper.views.refusals import (
     NOT_DETERMINISTIC,
     OTHER_AGGREGATES,

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from viewkeeper.algebra.types import Schema
-from viewkeeper.errors import UsageError, invariant
+from viewkeeper.errors import UsageError, did_you_mean, invariant
 from viewkeeper.views.definition import RelationName
-from viewkeeper.views.names import Name, listed, nearest
+from viewkeeper.views.names import Name, listed
 
 
 @dataclass(frozen=True)
@@ -64,24 +64,22 @@ class Catalog:
                 detail=f"it fits {listed(str(relation.name) for relation in found)}",
                 hint="write the name exactly, in backticks",
             )
-        close = nearest(written, names)
         raise UsageError(
             "unknown-relation",
             f"there is no relation {written}",
             detail=f"source {candidates[0].name.source} has {listed(names)}",
-            hint=f"did you mean {close}?" if close else "check the name and the source's tables",
+            hint=did_you_mean(written, names, "check the name and the source's tables"),
         )
 
     def _source(self, name: Name) -> str:
         found = name.among(self.sources)
         if len(found) == 1:
             return found[0]
-        close = nearest(name.text, self.sources)
         raise UsageError(
             "unknown-source",
             f"there is no source {name.text}",
             detail=f"the sources are {listed(self.sources)}" if self.sources else "there are none",
-            hint=f"did you mean {close}?" if close else "a table is written source.table",
+            hint=did_you_mean(name.text, self.sources, "a table is written source.table"),
         )
 
     def _without_source(self, name: Name) -> UsageError:

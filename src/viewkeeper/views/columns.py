@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from viewkeeper.errors import UsageError
-from viewkeeper.views.names import Name, listed, nearest
+from viewkeeper.errors import UsageError, nearest
+from viewkeeper.views.names import Name, listed
 from viewkeeper.views.refusals import NOT_DETERMINISTIC, refused_not_deterministic
 from viewkeeper.views.scope import Scope, Visible
 from viewkeeper.views.sqltext import SqlText, name_of

@@ -13,6 +13,7 @@ Columns of occurrences are named ``alias.column`` throughout a term.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -112,6 +113,21 @@ class Term:
         return Schema(
             tuple(Field(o.name, type_of(o.expression, self.grouped_schema)) for o in self.outputs)
         )
+
+    @property
+    def computed(self) -> Iterator[Expression]:
+        """Everything that the term computes from its occurrences' own columns."""
+        yield from self.predicates
+        if self.grouping is None:
+            yield from (output.expression for output in self.outputs)
+        else:
+            yield from (key.expression for key in self.grouping.keys)
+            yield from (a.argument for a in self.grouping.aggregates if a.argument is not None)
+
+    @property
+    def columns_read(self) -> frozenset[str]:
+        """The occurrences' columns that the term reads, under their full names."""
+        return frozenset().union(*map(columns_of, self.computed))
 
     @property
     def is_linear(self) -> bool:

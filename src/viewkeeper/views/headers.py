@@ -12,10 +12,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from viewkeeper.errors import UsageError
+from viewkeeper.errors import UsageError, did_you_mean, nearest
 from viewkeeper.views.definition import RelationName, ViewDefinition
 from viewkeeper.views.level import DECLARABLE, Level
-from viewkeeper.views.names import listed, nearest
+from viewkeeper.views.names import listed
 from viewkeeper.views.sqltext import SqlText
 
 PROTOCOLS = (
@@ -139,12 +139,11 @@ def _kept(definition: ViewDefinition, name: str) -> RelationName:
         if str(relation).casefold() == name.casefold():
             return relation
     known = [str(relation) for relation in definition.relations]
-    close = nearest(name, known)
     raise UsageError(
         "bad-header",
         f"{name} can't be kept: the view does not read it",
         detail=f"it reads {listed(known)}",
-        hint=f"did you mean {close}?" if close else "write -- keep: source.table, source.table",
+        hint=did_you_mean(name, known, "write -- keep: source.table, source.table"),
     )
 
 
@@ -158,11 +157,10 @@ def require_kept_relations(text: SqlText, definition: ViewDefinition) -> None:
 def _bad_value(
     text: SqlText, word: str, value: str, known: list[str] | tuple[str, ...], offset: int
 ) -> UsageError:
-    close = nearest(value, known)
     return text.error(
         "bad-header",
         f"{value} is no {word}",
         offset,
         detail=f"{word} is one of {listed(known, most=20)}",
-        hint=f"did you mean {close}?" if close else f"write -- {word}: {known[0]}",
+        hint=did_you_mean(value, known, f"write -- {word}: {known[0]}"),
     )

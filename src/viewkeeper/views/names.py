@@ -6,7 +6,6 @@ spelling under which it exists.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
@@ -27,13 +26,6 @@ class Name:
         """All spellings that match; one that is written just so beats the others."""
         matching = [spelling for spelling in spellings if self.matches(spelling)]
         return [self.text] if self.text in matching else matching
-
-
-def nearest(word: str, known: Iterable[str], *, closeness: float = 0.6) -> str | None:
-    """The known word that was probably meant, if any is close."""
-    by_folded = {spelling.casefold(): spelling for spelling in known}
-    found = difflib.get_close_matches(word.casefold(), by_folded, n=1, cutoff=closeness)
-    return by_folded[found[0]] if found else None
 
 
 def listed(names: Iterable[str], *, most: int = 12) -> str:

@@ -58,11 +58,11 @@ def _selected(
             columns = starred(text, joined.scope, item)
             selected += [Selected(c.name, c.expression, item) for c in columns]
         else:
-            selected.append(_output(text, item, joined, aggregation))
+            selected.append(_output(item, joined, aggregation))
     return tuple(selected)
 
 
-def _output(text: SqlText, item: exp.Expr, joined: Joined, aggregation: Aggregation) -> Selected:
+def _output(item: exp.Expr, joined: Joined, aggregation: Aggregation) -> Selected:
     value = item.this if isinstance(item, exp.Alias) else item
     expression = aggregation.translator().translated(value)
     if isinstance(item, exp.Alias):

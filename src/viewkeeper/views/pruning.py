@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
-from viewkeeper.algebra.expressions import Expression, columns_of
+from viewkeeper.algebra.expressions import columns_of
 from viewkeeper.algebra.types import Schema
 from viewkeeper.views.definition import Occurrence, RelationName, Step, Term, ViewDefinition
 
@@ -38,7 +38,7 @@ Used = Mapping[RelationName, set[str]]
 def _note_columns(terms: tuple[Term, ...], used: Used) -> None:
     """Add the columns that these terms read."""
     for term in terms:
-        names = {name for e in _expressions(term) for name in columns_of(e)}
+        names = term.columns_read
         for occurrence in term.occurrences:
             columns = occurrence.schema.names
             used[occurrence.name].update(c for c in columns if occurrence.qualified(c) in names)
@@ -69,16 +69,6 @@ def _with_outputs(term: Term, kept: list[int]) -> Term:
     needed |= {grouping.copies or ""}
     aggregates = tuple(a for a in grouping.aggregates if a.name in needed)
     return replace(term, outputs=outputs, grouping=replace(grouping, aggregates=aggregates))
-
-
-def _expressions(term: Term) -> Iterator[Expression]:
-    """Everything that is computed from the occurrences' own columns."""
-    yield from term.predicates
-    if term.grouping is None:
-        yield from (output.expression for output in term.outputs)
-    else:
-        yield from (key.expression for key in term.grouping.keys)
-        yield from (a.argument for a in term.grouping.aggregates if a.argument is not None)
 
 
 def _narrowed(occurrence: Occurrence, used: set[str]) -> Occurrence:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from viewkeeper.views.names import Name, nearest
+from viewkeeper.errors import nearest
+from viewkeeper.views.names import Name
 from viewkeeper.views.sqltext import SqlText
 from viewkeeper.views.steps import Terms
 

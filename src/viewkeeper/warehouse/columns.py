@@ -51,11 +51,6 @@ def stored_ddl(schema: Schema) -> str:
     return ", ".join([*columns, f"{COUNT} bigint", f"{TXN} bigint"])
 
 
-def has_local_timestamps(schema: Schema) -> bool:
-    """Whether the table needs Delta's feature for timestamps without a zone."""
-    return any(field.type.kind is Kind.LOCAL_TIMESTAMP for field in schema)
-
-
 def schema_to_json(schema: Schema) -> list[list[str]]:
     return [[field.name, str(field.type)] for field in schema]
 

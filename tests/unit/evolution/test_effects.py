@@ -16,7 +16,7 @@ from viewkeeper.evolution.changes import (
     RenameRelation,
     Rewrite,
 )
-from viewkeeper.evolution.effects import Decision, Kind, contingencies, effects, planned
+from viewkeeper.evolution.effects import Decision, Kind, effects, planned
 from viewkeeper.evolution.knowledge import Knowledge
 from viewkeeper.evolution.preferences import Policy
 
@@ -92,16 +92,6 @@ def test_several_changes_build_on_each_other():
         [Kind.UNTOUCHED], [Kind.SYNCHRONIZED], [Kind.UNTOUCHED], [Kind.RETIRED],
     ]  # fmt: skip
     assert "erp.partners" in steps[1][1][0].reason
-
-
-def test_what_would_happen_if_is_known_beforehand():
-    found = {
-        str(change): effect.kind for change, effect in contingencies(sales(), KNOWLEDGE, CATALOG)
-    }
-    assert found["drop crm.customers"] is Kind.SYNCHRONIZED
-    assert found["drop crm.customers.name"] is Kind.SYNCHRONIZED
-    assert found["drop shop.orders"] is Kind.RETIRED
-    assert len(found) == 2 + 3 + 3
 
 
 def test_an_effect_is_ready_for_json():

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from viewkeeper.algebra.types import INTEGER, Schema
-from viewkeeper.errors import InvariantViolated, UsageError
+from viewkeeper.errors import InvariantViolated, UsageError, nearest
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
-from viewkeeper.views.names import Name, listed, nearest
+from viewkeeper.views.names import Name, listed
 
 SCHEMA = Schema.of(id=INTEGER)
 

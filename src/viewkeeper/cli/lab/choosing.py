@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 
 from viewkeeper.cli.lab.asking_trial import AskingTrial, asking_trial
@@ -10,7 +9,7 @@ from viewkeeper.cli.lab.medwrap_trial import MEDIATED, VARIANTS, multi_relation_
 from viewkeeper.cli.lab.ring_trial import ring_trial, ring_variants
 from viewkeeper.cli.lab.trial import Trial, Wish
 from viewkeeper.errors import UsageError
-from viewkeeper.protocols.registry import PROTOCOLS
+from viewkeeper.protocols.registry import PROTOCOLS, unknown_protocol
 from viewkeeper.protocols.simplistic import Simplistic
 from viewkeeper.simulator.generator import Shape, Size
 from viewkeeper.simulator.ring_run import RING_PROTOCOLS
@@ -89,12 +88,5 @@ def required(protocol: str | None) -> str:
 
 def _require_known(name: str) -> None:
     known = lab_protocols()
-    if name in known:
-        return
-    near = difflib.get_close_matches(name, known, 1)
-    raise UsageError(
-        "unknown-protocol",
-        f"there is no protocol {name}",
-        detail=f"the protocols are {', '.join(known)}",
-        hint=f"did you mean {near[0]}?" if near else "",
-    )
+    if name not in known:
+        raise unknown_protocol(name, known)

@@ -84,12 +84,19 @@ def tell_contradiction(
     trial: Trial, seed: int, error: InvariantViolated, *, verb: str, as_json: bool
 ) -> None:
     """A run without a verdict: the protocol broke an invariant of its own, or waits for ever."""
-    replay = trial.command(seed, verb)
+    document = {"protocol": trial.name, "seed": seed} | trial.as_dict()
+    heading, replay = f"{trial.name}, seed {seed}", trial.command(seed, verb)
+    write_contradiction(heading, document, error, replay, as_json=as_json)
+
+
+def write_contradiction(
+    heading: str, document: dict[str, Any], error: InvariantViolated, replay: str, *, as_json: bool
+) -> None:
+    """What went wrong, and the command that makes it happen again."""
     if as_json:
-        named = {"protocol": trial.name, "seed": seed}
-        write_json(named | trial.as_dict() | {"error": error.as_dict(), "replay": replay})
+        write_json(document | {"error": error.as_dict(), "replay": replay})
         return
-    write_line(f"{trial.name}, seed {seed}: {error.message}", "bold red")
+    write_line(f"{heading}: {error.message}", "bold red")
     if error.detail:
         write_line(f"Detail: {error.detail}")
     write_line("Replay:")

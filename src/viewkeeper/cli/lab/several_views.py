@@ -10,6 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from viewkeeper.cli.lab.running import write_contradiction
 from viewkeeper.cli.lab.trial import Wish
 from viewkeeper.cli.output import FAILED, console, write_json, write_line
 from viewkeeper.errors import InvariantViolated, UsageError
@@ -150,12 +151,6 @@ def _tell_failure(outcome: MergeOutcome) -> None:
 def _tell_contradiction(
     trial: ViewsTrial, seed: int, error: InvariantViolated, *, as_json: bool
 ) -> None:
-    replay = trial.command(seed)
-    if as_json:
-        write_json({"seed": seed} | trial.as_dict() | {"error": error.as_dict(), "replay": replay})
-        return
-    write_line(f"{trial.options.painting.value}, seed {seed}: {error.message}", "bold red")
-    if error.detail:
-        write_line(f"Detail: {error.detail}")
-    write_line("Replay:")
-    write_line(replay)
+    document = {"seed": seed} | trial.as_dict()
+    heading = f"{trial.options.painting.value}, seed {seed}"
+    write_contradiction(heading, document, error, trial.command(seed), as_json=as_json)

@@ -22,7 +22,15 @@ import pymysql
 from viewkeeper.algebra.types import Row, Schema
 from viewkeeper.arrow import batch_of
 from viewkeeper.errors import SourceError, invariant
-from viewkeeper.sources.interface import Cut, KeyedRead, Position, RelationSchema, SourceTransaction
+from viewkeeper.sources.interface import (
+    Cut,
+    KeyedRead,
+    Position,
+    RelationSchema,
+    SourceTransaction,
+    broken_query,
+    cut_lost,
+)
 from viewkeeper.sources.mariadb.catalogue import Catalogue, Table, quoted, refuse_problems
 from viewkeeper.sources.mariadb.columns import Column
 from viewkeeper.sources.mariadb.connection import LOCK_WAIT_TIMEOUT, Link, rows, translated
@@ -168,9 +176,6 @@ class MariaDBCut(Cut):
             self._closed = True
             self._link._force_close()
 
-    def __exit__(self, *raised: object) -> None:
-        self.close()
-
     # -- questions ----------------------------------------------------------------------------
 
     def _rows(self, table: Table, asked: list[Column], question: KeyedRead) -> Iterator[list[Row]]:
@@ -210,14 +215,7 @@ class MariaDBCut(Cut):
             raise
 
     def _lost(self, detail: str) -> SourceError:
-        return SourceError(
-            "cut-lost",
-            f"a cut of source {self._source} is gone",
-            source=self._source,
-            retryable=True,
-            detail=f"{detail}; the snapshot ended with the connection",
-            hint="open a new cut",
-        )
+        return cut_lost(self._source, f"{detail}; the snapshot ended with the connection")
 
     def _table(self, relation: str) -> Table:
         invariant(relation in self._tables, f"the cut was not opened for {relation}")
@@ -226,15 +224,10 @@ class MariaDBCut(Cut):
     def _column(self, table: Table, name: str) -> Column:
         column = table.column(name)
         if column is None or column.refused:
-            raise SourceError(
-                "broken-query",
-                f"table {table.relation} of source {self._source} has no readable column {name}",
-                source=self._source,
-                retryable=False,
-                detail=column.refused
-                if column
-                else f"its columns are {', '.join(table.schema.schema.names)}",
-                hint="the schema of the source has changed: read it again",
+            there = f"its columns are {', '.join(table.schema.schema.names)}"
+            reason = column.refused if column else there
+            raise broken_query(
+                self._source, f"table {table.relation} has no readable column {name}: {reason}"
             )
         return column
 

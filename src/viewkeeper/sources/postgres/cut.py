@@ -19,11 +19,15 @@ import pyarrow as pa
 from viewkeeper.algebra.types import Schema
 from viewkeeper.arrow import arrow_schema
 from viewkeeper.errors import SourceError
-from viewkeeper.sources.interface import Cut, KeyedRead, RelationSchema, SourceTransaction
-from viewkeeper.sources.postgres.catalogue import (
-    Described,
-    quote,
+from viewkeeper.sources.interface import (
+    Cut,
+    KeyedRead,
+    RelationSchema,
+    SourceTransaction,
+    broken_query,
+    cut_lost,
 )
+from viewkeeper.sources.postgres.catalogue import Described, quote
 from viewkeeper.sources.postgres.codec import codec_of_result
 from viewkeeper.sources.postgres.connection import ArrowLink
 from viewkeeper.sources.postgres.position import lsn_number, make_position
@@ -122,11 +126,11 @@ class PostgresCut(Cut):
         exported = str(shared["exported"])
         # An identifier of a snapshot is hexadecimal digits and dashes; nothing else is sent.
         if not set(exported) <= set("0123456789ABCDEFabcdef-"):
-            raise _cut_lost(self._source.name, "the shared cut has no snapshot")
+            raise cut_lost(self._source.name, "the shared cut has no snapshot")
         try:
             self._link.run(f"SET TRANSACTION SNAPSHOT '{exported}'")
         except SourceError as error:
-            raise _cut_lost(self._source.name, error.detail) from None
+            raise cut_lost(self._source.name, error.detail) from None
         self.life = str(shared["life"])
         self.bound = dict(shared["bound"])
         self._snapshot_text, self._exported = str(shared["snapshot"]), exported
@@ -171,7 +175,7 @@ class PostgresCut(Cut):
     def read(self, question: KeyedRead) -> Iterator[pa.RecordBatch]:
         each = self._described.get(question.relation)
         if each is None:
-            raise _broken(self._source.name, f"the cut was not opened for {question.relation}")
+            raise broken_query(self._source.name, f"the cut was not opened for {question.relation}")
         columns = [self._column(each, name) for name in question.columns]
         target = arrow_schema(Schema(tuple(f for f in _fields(each, question.columns))))
         chosen = ", ".join(
@@ -196,7 +200,7 @@ class PostgresCut(Cut):
         column = each.column(name)
         if column is None:
             reason = each.relation.refused.get(name, "there is no such column at the cut")
-            raise _broken(self._source.name, f"{each.name}.{name} can't be read: {reason}")
+            raise broken_query(self._source.name, f"{each.name}.{name} can't be read: {reason}")
         return column
 
     def _part_condition(self, question: KeyedRead) -> str:
@@ -225,7 +229,7 @@ class PostgresCut(Cut):
         with _translating(self):
             shape = self._link.shape(sql)
             if len(shape) != len(schema):
-                raise _broken(
+                raise broken_query(
                     self._source.name, f"expected {len(schema)} columns, found {len(shape)}"
                 )
             aliases = [f"c{number}" for number in range(len(schema))]
@@ -272,29 +276,7 @@ class _translating:
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, SourceError) and error.code == "link-lost":
-            raise _cut_lost(error.source, error.detail) from None
-
-
-def _cut_lost(source: str, detail: str) -> SourceError:
-    return SourceError(
-        "cut-lost",
-        f"a cut of PostgreSQL source {source} is gone",
-        source=source,
-        retryable=True,
-        detail=detail,
-        hint="open a new cut and ask again",
-    )
-
-
-def _broken(source: str, detail: str) -> SourceError:
-    return SourceError(
-        "broken-query",
-        f"a question to PostgreSQL source {source} does not fit its schema",
-        source=source,
-        retryable=False,
-        detail=detail,
-        hint="the schema of the source has changed: read it again",
-    )
+            raise cut_lost(error.source, error.detail) from None
 
 
 def _changing(source: str) -> SourceError:

@@ -13,8 +13,15 @@ import pyarrow as pa
 
 from viewkeeper.algebra.types import Field, Kind, Schema
 from viewkeeper.arrow import arrow_schema
-from viewkeeper.errors import SourceError
-from viewkeeper.sources.interface import Cut, KeyedRead, Position, RelationSchema, SourceTransaction
+from viewkeeper.sources.interface import (
+    Cut,
+    KeyedRead,
+    Position,
+    RelationSchema,
+    SourceTransaction,
+    broken_query,
+    cut_lost,
+)
 from viewkeeper.sources.sqlite.catalogue import Capture
 from viewkeeper.sources.sqlite.codec import EXACT_KEYS, encode_key
 from viewkeeper.sources.sqlite.connection import translated
@@ -49,27 +56,33 @@ class SQLiteCut(Cut):
     def reflects(self, transaction: SourceTransaction) -> bool:
         number, position = self.bound["seq"], transaction.position
         if position["history"] != self.bound["history"]:
-            raise self._lost("the transaction belongs to another history of the database")
+            raise cut_lost(
+                self._source.name, "the transaction belongs to another history of the database"
+            )
         if transaction.identity <= number:
             return True
         if position["after"] >= number:
             return False
         # Only for a cut and a feed that do not know each other: see `SQLiteFeed._note_ends`.
-        raise self._lost("the feed gave several transactions as one, and the cut is among them")
+        raise cut_lost(
+            self._source.name,
+            "the feed gave several transactions as one, and the cut is among them",
+        )
 
     def read(self, question: KeyedRead) -> Iterator[pa.RecordBatch]:
         capture = self._captures.get(question.relation)
-        known = self.schemas.get(question.relation)
-        if capture is None or known is None:
-            raise self._broken(f"the cut was not opened for relation {question.relation}")
-        fields = self._fields(known, question.columns)
-        keys = self._fields(known, question.key_columns)
+        if capture is None:
+            detail = f"the cut was not opened for relation {question.relation}"
+            raise broken_query(self._source.name, detail)
+        fields = self._fields(capture.schema, question.columns)
+        keys = self._fields(capture.schema, question.key_columns)
         if question.keys is None:
-            return self._whole(capture, known, fields, question.part, question.parts)
+            return self._whole(capture, fields, question.part, question.parts)
         wanted = _key_values(question.keys, keys)
-        if all(key.type.kind in EXACT_KEYS for key in keys):
-            return self._keyed(capture, known, fields, keys, wanted)
-        return self._filtered(capture, known, fields, keys, wanted)
+        if not wanted:
+            return iter(())
+        exact = all(key.type.kind in EXACT_KEYS for key in keys)
+        return (self._keyed if exact else self._filtered)(capture, fields, keys, wanted)
 
     def query(
         self, sql: str, schema: Schema, parameters: Sequence[Any] = ()
@@ -92,21 +105,16 @@ class SQLiteCut(Cut):
             self._source.give_back(connection)
 
     def _whole(
-        self,
-        capture: Capture,
-        known: RelationSchema,
-        fields: Sequence[Field],
-        part: int,
-        parts: int,
+        self, capture: Capture, fields: Sequence[Field], part: int, parts: int
     ) -> Iterator[pa.RecordBatch]:
         table, rowid = quoted(capture.table.name), capture.table.rowid
         select = self._select(capture, fields)
         if parts == 1:
-            return self._answer(capture, known, fields, select, ())
+            return self._answer(capture, fields, select)
         if rowid is None:
             # Its key may be anything, so that it can't be cut in ranges: the first part has it all.
             none = "" if part == 0 else " WHERE 0"
-            return self._answer(capture, known, fields, select + none, ())
+            return self._answer(capture, fields, select + none)
         low, high = (
             self._open().execute(f"SELECT min({rowid}), max({rowid}) FROM {table}").fetchone()
         )
@@ -114,20 +122,16 @@ class SQLiteCut(Cut):
             return iter(())
         span = high - low + 1
         bounds = (low + span * part // parts, low + span * (part + 1) // parts - 1)
-        return self._answer(
-            capture, known, fields, f"{select} WHERE t.{rowid} BETWEEN ? AND ?", bounds
-        )
+        return self._answer(capture, fields, f"{select} WHERE t.{rowid} BETWEEN ? AND ?", bounds)
 
     def _keyed(
         self,
         capture: Capture,
-        known: RelationSchema,
         fields: Sequence[Field],
         keys: Sequence[Field],
         wanted: Sequence[tuple[Any, ...]],
     ) -> Iterator[pa.RecordBatch]:
-        if not wanted:
-            return
+        """Keys of a kind that SQLite stores in one way: let it find them by its index."""
         rows = _encoded(wanted, keys)
         columns = ", ".join(_comparable(key) for key in keys)
         left = f"({columns})" if len(keys) > 1 else columns
@@ -135,13 +139,12 @@ class SQLiteCut(Cut):
         if len(rows) * len(keys) <= PARAMETERS_MAX:
             marks = ", ".join(f"({', '.join('?' * len(keys))})" for _ in rows)
             flat = tuple(value for row in rows for value in row)
-            yield from self._answer(
-                capture, known, fields, f"{select} WHERE {left} IN (VALUES {marks})", flat
-            )
+            sql = f"{select} WHERE {left} IN (VALUES {marks})"
+            yield from self._answer(capture, fields, sql, flat)
             return
         self._fill_keys(rows, len(keys))
         sql = f"{select} WHERE {left} IN (SELECT * FROM temp.{KEYS})"
-        yield from self._answer(capture, known, fields, sql, ())
+        yield from self._answer(capture, fields, sql)
 
     def _fill_keys(self, rows: Sequence[tuple[Any, ...]], width: int) -> None:
         """A temporary table lives in our own memory or temporary folder, not in the source."""
@@ -157,19 +160,15 @@ class SQLiteCut(Cut):
     def _filtered(
         self,
         capture: Capture,
-        known: RelationSchema,
         fields: Sequence[Field],
         keys: Sequence[Field],
         wanted: Sequence[tuple[Any, ...]],
     ) -> Iterator[pa.RecordBatch]:
         """Keys of a kind that SQLite stores in several ways: read everything, compare values."""
-        if not wanted:
-            return
         among = set(wanted)
         both = [*fields, *(key for key in keys if key not in fields)]
         places = [both.index(key) for key in keys]
-        select = self._select(capture, both)
-        for batch in self._answer(capture, known, both, select, ()):
+        for batch in self._answer(capture, both, self._select(capture, both)):
             columns = [batch.column(place).to_pylist() for place in places]
             keep = [row in among for row in zip(*columns, strict=True)]
             kept = batch.filter(pa.array(keep, pa.bool_())).select([f.name for f in fields])
@@ -185,12 +184,11 @@ class SQLiteCut(Cut):
     def _answer(
         self,
         capture: Capture,
-        known: RelationSchema,
         fields: Sequence[Field],
         sql: str,
-        parameters: Sequence[Any],
+        parameters: Sequence[Any] = (),
     ) -> Iterator[pa.RecordBatch]:
-        required = frozenset(known.key)
+        required = frozenset(capture.schema.key)
         return self._batches(sql, parameters, fields, capture.table.name, required, True)
 
     def _batches(
@@ -228,33 +226,14 @@ class SQLiteCut(Cut):
         for column in columns:
             if column not in known.schema:
                 reason = known.refused.get(column, "there is no such column")
-                raise self._broken(f"column {column} of {known.relation}: {reason}")
+                detail = f"column {column} of {known.relation}: {reason}"
+                raise broken_query(self._source.name, detail)
         return [known.schema.fields[known.schema.position(column)] for column in columns]
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
-            raise self._lost("it was closed")
+            raise cut_lost(self._source.name, "it was closed")
         return self._connection
-
-    def _broken(self, detail: str) -> SourceError:
-        return SourceError(
-            "broken-query",
-            f"source {self._source.name} can't answer this question",
-            source=self._source.name,
-            retryable=False,
-            detail=detail,
-            hint="the schema of the source has changed: read it again",
-        )
-
-    def _lost(self, detail: str) -> SourceError:
-        return SourceError(
-            "cut-lost",
-            f"a cut of source {self._source.name} can't be used any more",
-            source=self._source.name,
-            retryable=True,
-            detail=detail,
-            hint="take a new cut",
-        )
 
 
 def _fetch(cursor: sqlite3.Cursor, source: str, relation: str) -> list[tuple[Any, ...]]:
