@@ -26,7 +26,7 @@ are here, and the whole batch is one expression at the end.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -129,9 +129,17 @@ class BatchedSweep(ViewManager):
     # -- the machine -------------------------------------------------------------------------------
 
     def transaction_arrived(self, transaction: Transaction) -> Iterable[Action]:
-        self._number += 1
-        self._numbers[transaction.source][transaction.number] = self._number
-        self.queue.append((self._number, transaction))
+        return self._queued((transaction,))
+
+    def transactions_arrived(self, transactions: Sequence[Transaction]) -> Iterable[Action]:
+        self._note(transactions)
+        return self._queued(transactions)
+
+    def _queued(self, transactions: Sequence[Transaction]) -> Iterable[Action]:
+        for number, transaction in enumerate(transactions, start=self._number + 1):
+            self._numbers[transaction.source][transaction.number] = number
+            self.queue.append((number, transaction))
+        self._number += len(transactions)
         return self._next() if self.eager else ()
 
     def batch_closed(self, size: int) -> Iterable[Action]:
@@ -150,7 +158,7 @@ class BatchedSweep(ViewManager):
 
     def _begin(self, size: int) -> Iterator[Action]:
         self.batch = tuple(self.queue.popleft() for _ in range(size))
-        self._changed = {name for _, t in self.batch for name in t.relations}
+        self._changed = {name for _, t in self.batch for name, _ in t.changes}
         self._start()
         yield from self._round()
 
@@ -253,9 +261,8 @@ class BatchedSweep(ViewManager):
         transactions = tuple(transaction for _, transaction in self.batch)
         cuts = self.advanced(transactions)
         for source in self.sources:
-            known = {t.number for t in self.recent.of_source(source)}
-            numbered = self._numbers[source].items()
-            self._numbers[source] = {n: number for n, number in numbered if n in known}
+            known = self._numbers[source]
+            self._numbers[source] = {n: known[n] for n in self.recent.numbers_of(source)}
         self.batch, self._routes = (), []
         self._known_corrections = {}
         return InstallBatch(change, numbers, cuts, transactions, stores or {})
@@ -320,13 +327,13 @@ class BatchedSweep(ViewManager):
         source = self.occurrence(place).source
         later: list[Numbered] = []
         missing: list[Numbered] = []
-        numbers = self._numbers[source]
+        numbers, includes = self._numbers[source], reflects.includes
         for transaction in self.recent.of_source(source):
             number = numbers[transaction.number]
-            reflected = reflects.includes(transaction.number)
-            if reflected and number >= first:
-                later.append((number, transaction))
-            elif not reflected and number <= last:
+            if includes(transaction.number):
+                if number >= first:
+                    later.append((number, transaction))
+            elif number <= last:
                 missing.append((number, transaction))
         return self._numbered(place, later), self._numbered(place, missing)
 

@@ -103,6 +103,13 @@ class TransactionArrived:
 
 
 @dataclass(frozen=True)
+class TransactionsArrived:
+    """Several transactions at once, of any sources, in the order of their arrival."""
+
+    transactions: Sequence[Transaction]
+
+
+@dataclass(frozen=True)
 class AnswerArrived:
     """The answer to a question: one relation for each part that was asked.
 
@@ -138,7 +145,7 @@ class BatchClosed:
 
 
 SourceEvent = TransactionArrived | AnswerArrived | SourceSettled
-Event = SourceEvent | StoresRead | BatchClosed
+Event = SourceEvent | TransactionsArrived | StoresRead | BatchClosed
 
 
 # -- actions: what a protocol wants done --------------------------------------------------------

@@ -31,12 +31,18 @@ class RecentTransactions:
     def __len__(self) -> int:
         return sum(len(known) for known in self._by_source.values())
 
-    def add(self, transaction: Transaction) -> None:
-        self._by_source[transaction.source][transaction.number] = transaction
+    def add(self, transactions: Iterable[Transaction]) -> None:
+        by_source = self._by_source
+        for transaction in transactions:
+            by_source[transaction[0]][transaction[1]] = transaction
 
     def of_source(self, source: str) -> Iterable[Transaction]:
         """The source's transactions that are still known, in its order."""
         return self._by_source[source].values()
+
+    def numbers_of(self, source: str) -> Iterable[int]:
+        """The numbers of those, in the same order."""
+        return self._by_source[source].keys()
 
     def settle(self, source: str, upto: int) -> None:
         self._settled[source] = max(self._settled[source], upto)
@@ -72,5 +78,7 @@ class RecentTransactions:
         for source, known in self._by_source.items():
             floors = [floor for asked, floor in self._open.values() if asked == source]
             bound = min([self._settled[source], applied[source], *floors])
-            for number in [number for number in known if number <= bound]:
-                del known[number]
+            if known and next(iter(known)) <= bound:
+                # They came in the order of their numbers.
+                kept = {n: transaction for n, transaction in known.items() if n > bound}
+                self._by_source[source] = kept

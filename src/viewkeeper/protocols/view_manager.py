@@ -6,7 +6,7 @@ A view manager's own file holds its algorithm and nothing else; here is the book
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from viewkeeper.algebra.expressions import FALSE
@@ -26,6 +26,7 @@ from viewkeeper.protocols.messages import (
     StoredPart,
     StoresRead,
     TransactionArrived,
+    TransactionsArrived,
 )
 from viewkeeper.protocols.recent import RecentTransactions
 from viewkeeper.timeline import Cut, Cuts, Transaction
@@ -87,15 +88,10 @@ class ViewManager(Protocol):
     def step(self, event: Event) -> tuple[Action, ...]:
         match event:
             case TransactionArrived(transaction):
-                source, number = transaction.source, transaction.number
-                if number != self._arrived[source] + 1:
-                    raise InvariantViolated(
-                        f"transaction {transaction} arrived out of order",
-                        detail=f"expected number {self._arrived[source] + 1}",
-                    )
-                self.recent.add(transaction)
-                self._arrived[source] = number
+                self._note((transaction,))
                 return tuple(self.transaction_arrived(transaction))
+            case TransactionsArrived(transactions):
+                return tuple(self.transactions_arrived(transactions))
             case AnswerArrived(question):
                 actions = tuple(self.answer_arrived(self._open.pop(question), event))
                 self.recent.answered(question)
@@ -109,6 +105,24 @@ class ViewManager(Protocol):
                 return ()
             case BatchClosed(size):
                 return tuple(self.batch_closed(size))
+
+    def transactions_arrived(self, transactions: Sequence[Transaction]) -> Iterable[Action]:
+        """Several came in; whoever can do better than one after the other does."""
+        for transaction in transactions:
+            yield from self.step(TransactionArrived(transaction))
+
+    def _note(self, transactions: Sequence[Transaction]) -> None:
+        """They are known from now on."""
+        arrived = self._arrived
+        for transaction in transactions:
+            source, number, _ = transaction
+            if number != arrived[source] + 1:
+                raise InvariantViolated(
+                    f"transaction {transaction} arrived out of order",
+                    detail=f"expected number {arrived[source] + 1}",
+                )
+            arrived[source] = number
+        self.recent.add(transactions)
 
     @property
     def arrived(self) -> Cut:

@@ -185,17 +185,10 @@ def broken_types(source: str, expected: str, found: str) -> SourceError:
     )
 
 
-def reflected_by(
-    cut: Cut, applied: int, waiting: Iterable[tuple[int, SourceTransaction]]
-) -> Reflected:
+def reflected_by(cut: Cut, applied: int, waiting: Sequence[SourceTransaction]) -> Reflected:
     """Which transactions of its source a cut reflects: all that are applied, and of those that
-    wait (``(number, origin)`` pairs) the ones the cut says."""
-    upto, reflects = applied, cut.reflects
-    also = []
-    for number, origin in waiting:
-        if reflects(origin):
-            if number == upto + 1:
-                upto = number
-            else:
-                also.append(number)
-    return Reflected(upto, also=frozenset(also))
+    wait, whose numbers follow, the ones the cut says."""
+    shown = cut.reflects_each(waiting)
+    prefix = shown.index(False) if False in shown else len(shown)
+    also = [applied + 1 + n for n in range(prefix, len(shown)) if shown[n]]
+    return Reflected(applied + prefix, also=frozenset(also))

@@ -33,10 +33,11 @@ class ChangeTables:
 
     def add(self, arrivals: Iterable[Arrival]) -> None:
         """These have arrived, in the order of their numbers."""
+        tables = self._tables
         with self._lock:
-            for arrival in arrivals:
-                for name, change in arrival.transaction.changes:
-                    self._tables[name].add(arrival.number, change.deleted, change.inserted)
+            for number, _, transaction, _, _ in arrivals:
+                for name, (_, deleted, inserted) in transaction.changes:
+                    tables[name].add(number, deleted, inserted)
 
     def forget(self, upto: int) -> None:
         """Nobody will ask for transactions up to this number any more."""
@@ -63,11 +64,14 @@ class _Table:
         self._new_counts: list[int] = []
 
     def add(self, number: int, deleted: Sequence[Row], inserted: Sequence[Row]) -> None:
-        for rows, count in ((deleted, -1), (inserted, 1)):
-            if rows:
-                self._new_rows += rows
-                self._new_numbers += [number] * len(rows)
-                self._new_counts += [count] * len(rows)
+        if deleted:
+            self._new_rows += deleted
+            self._new_numbers += [number] * len(deleted)
+            self._new_counts += [-1] * len(deleted)
+        if inserted:
+            self._new_rows += inserted
+            self._new_numbers += [number] * len(inserted)
+            self._new_counts += [1] * len(inserted)
 
     def rows(self, numbers: Sequence[int]) -> pa.Table:
         self._take_in()

@@ -62,12 +62,9 @@ class ExactCuts(Intake):
         return tuple(name.relation for name in self.relations if name.source == source)
 
     def reflected(self, cuts: Mapping[str, Cut]) -> dict[str, Reflected]:
-        waiting: dict[str, list[tuple[int, SourceTransaction]]] = {
-            name: [] for name in self.sources
-        }
-        for arrival in self.integrator.pending:
-            transaction = arrival.transaction
-            waiting[transaction.source].append((transaction.number, arrival.origin))
+        waiting: dict[str, list[SourceTransaction]] = {name: [] for name in self.sources}
+        for _, origin, *_ in self.integrator.pending:
+            waiting[origin.source].append(origin)
         return {
             name: reflected_by(cut, self.applied[name], waiting[name]) for name, cut in cuts.items()
         }

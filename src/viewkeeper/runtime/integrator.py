@@ -47,8 +47,9 @@ class Integrator:
         rows = 0
         changes = []
         for change in origin.changes:
-            name = self._names.get((source, change.relation))
-            size = len(change.deleted) + len(change.inserted)
+            relation, deleted, inserted = change
+            name = self._names.get((source, relation))
+            size = len(deleted) + len(inserted)
             if name is not None and size:
                 changes.append((name, change))
                 rows += size

@@ -173,7 +173,7 @@ class Keeping(ExactCuts):
         return True
 
     def _concerned(self, batch: Iterable[Arrival]) -> tuple[str, ...]:
-        changed = {name for arrival in batch for name, _ in arrival.transaction.changes}
+        changed = {name for _, _, (_, _, changes), _, _ in batch for name, _ in changes}
         return tuple(
             name
             for name, view in self.views.items()

@@ -22,7 +22,7 @@ from viewkeeper.protocols.messages import (
     InstallBatch,
     SourceSettled,
     StoresRead,
-    TransactionArrived,
+    TransactionsArrived,
 )
 from viewkeeper.runtime.change_tables import ChangeTables, with_number
 from viewkeeper.runtime.integrator import Arrival
@@ -89,8 +89,7 @@ class IncrementalManager(LiveManager):
         return self._read_stores()
 
     def arrived(self, arrivals: Iterable[Arrival]) -> None:
-        for arrival in arrivals:
-            self._protocol.step(TransactionArrived(arrival.transaction))
+        self._protocol.step(TransactionsArrived([arrival.transaction for arrival in arrivals]))
 
     def settled(self, numbers: Mapping[str, int]) -> None:
         for source, number in numbers.items():

@@ -187,6 +187,10 @@ class Cut(Closable):
     def reflects(self, transaction: SourceTransaction) -> bool:
         """Whether answers at this cut include the transaction. Exact for every feed transaction."""
 
+    def reflects_each(self, transactions: Sequence[SourceTransaction]) -> list[bool]:
+        """`reflects` of each of them."""
+        return [self.reflects(transaction) for transaction in transactions]
+
     @abstractmethod
     def read(self, question: KeyedRead) -> Iterator[pa.RecordBatch]:
         """The rows, with types as `arrow_schema` of the relation's Schema; duplicates kept.

@@ -67,7 +67,14 @@ def can_match(left: Schema, right: Schema, on: JoinKeys) -> bool:
 
 def matches(left: list[pa.ChunkedArray], right: list[pa.ChunkedArray]) -> Matches:
     """Which lines agree on all columns, pair by pair of columns; NULL agrees with nothing."""
-    mine, theirs = _as_numbers(left[0], right[0])
+    if (
+        len(left) == 1
+        and left[0].type == pa.int64()
+        and not (left[0].null_count or right[0].null_count)
+    ):
+        mine, theirs = left[0].to_numpy(), right[0].to_numpy()
+    else:
+        mine, theirs = _as_numbers(left[0], right[0])
     for more_left, more_right in zip(left[1:], right[1:], strict=True):
         mine, theirs = _combined(mine, theirs, *_as_numbers(more_left, more_right))
     order = np.argsort(theirs, kind="stable")
@@ -78,6 +85,7 @@ def matches(left: list[pa.ChunkedArray], right: list[pa.ChunkedArray]) -> Matche
 
 
 def _as_numbers(left: pa.ChunkedArray, right: pa.ChunkedArray) -> tuple[Numbers, Numbers]:
+    """Numbers that are not negative, and equal where the values are."""
     both = pa.chunked_array([*left.chunks, *right.chunks], left.type).combine_chunks()
     codes = both.dictionary_encode().indices
     nulls = codes.is_null().to_numpy(zero_copy_only=False)

@@ -122,10 +122,33 @@ class Staging:
         return read.toDF(*schema.names, COUNT)
 
 
+@dataclass(frozen=True)
+class _Pairs:
+    """The lines of a join, none of their columns made: most are dropped by what follows."""
+
+    left: pa.Table
+    right: pa.Table
+    mine: pa.Array
+    theirs: pa.Array
+
+    def column(self, position: int) -> pa.ChunkedArray:
+        """A column of the join: those of the left side, of the right side, then the count."""
+        width = self.left.num_columns - 1
+        if position < width:
+            return self.left.column(position).take(self.mine)
+        if position < width + self.right.num_columns - 1:
+            return self.right.column(position - width).take(self.theirs)
+        counts = (
+            self.left.column(COUNT).take(self.mine),
+            self.right.column(COUNT).take(self.theirs),
+        )
+        return pc.multiply_checked(*counts)
+
+
 class StagedRelation(SparkRelation):
     """A signed bag of rows in this process that is a `SparkRelation` as soon as somebody needs one."""
 
-    __slots__ = ("_bag", "_frame", "_staging", "_table")
+    __slots__ = ("_bag", "_frame", "_pairs", "_staging", "_table")
 
     def __init__(
         self,
@@ -134,10 +157,12 @@ class StagedRelation(SparkRelation):
         *,
         table: pa.Table | None = None,
         bag: Bag | None = None,
+        pairs: _Pairs | None = None,
     ) -> None:
-        """From a bag or a table; the latter has the columns of ``schema`` and the count, by position,
-        in canonical form."""
+        """From a bag, a table, or the pairs of a join; the latter two have the columns of ``schema``
+        and the count, by position, in canonical form."""
         self.schema = schema
+        self._pairs = pairs
         self._table = table
         if table is not None:
             self._table = pa.Table.from_arrays(table.columns, schema=arrow_schema(schema))
@@ -148,13 +173,21 @@ class StagedRelation(SparkRelation):
     @property
     def table(self) -> pa.Table:
         """The lines in Arrow: the relation's columns, then the count."""
-        if self._table is None:
+        if self._table is None and self._pairs is not None:
+            types = arrow_schema(self.schema)
+            columns = [self._pairs.column(position) for position in range(len(types))]
+            self._table, self._pairs = pa.Table.from_arrays(columns, schema=types), None
+        elif self._table is None:
             self._table = table_of(self.schema, self.to_bag())
         return self._table
 
+    def _column_at(self, position: int) -> pa.ChunkedArray:
+        pairs = self._pairs
+        return self.table.column(position) if pairs is None else pairs.column(position)
+
     def to_bag(self) -> Bag:
         if self._bag is None:
-            self._bag = bag_of(self._table, self.schema)
+            self._bag = bag_of(self.table, self.schema)
         return self._bag
 
     def like(self, bag: Bag) -> SparkRelation:
@@ -162,7 +195,8 @@ class StagedRelation(SparkRelation):
 
     def moved(self, staging: Staging) -> StagedRelation:
         """The same rows, on their way to another session or through another folder."""
-        return StagedRelation(staging, self.schema, table=self._table, bag=self._bag)
+        table = self.table if self._bag is None else self._table
+        return StagedRelation(staging, self.schema, table=table, bag=self._bag)
 
     # -- as Spark ---------------------------------------------------------------------------------
 
@@ -194,7 +228,13 @@ class StagedRelation(SparkRelation):
     @property
     def lines(self) -> int:
         """How many entries it has as it is here; those of one row may still have to be summed."""
-        return len(self._bag) if self._bag is not None else int(self.table.num_rows)
+        if self._bag is not None:
+            return len(self._bag)
+        return self._rows
+
+    @property
+    def _rows(self) -> int:
+        return int(self.table.num_rows) if self._pairs is None else len(self._pairs.mine)
 
     def __add__(self, other: SparkRelation) -> SparkRelation:
         if not isinstance(other, StagedRelation) or other.schema != self.schema:
@@ -242,21 +282,12 @@ class StagedRelation(SparkRelation):
         if found.pairs * line_bytes > IN_ARROW_BYTES_MAX:
             return None
         mine, theirs = found.lines()
+        pairs = _Pairs(left, right, pa.array(mine), pa.array(theirs))
         if where != TRUE:
-            width = len(self.schema)
-
-            def column(name: str) -> pa.ChunkedArray:
-                position = schema.position(name)
-                if position < width:
-                    return left.column(position).take(pa.array(mine))
-                return right.column(position - width).take(pa.array(theirs))
-
-            keep = pc.fill_null(mask(where, column), False).to_numpy(zero_copy_only=False)
-            mine, theirs = mine[keep], theirs[keep]
-        left, right = left.take(pa.array(mine)), right.take(pa.array(theirs))
-        counts = pc.multiply_checked(left.column(COUNT), right.column(COUNT))
-        columns = [*left.columns[:-1], *right.columns[:-1], counts]
-        return self._like(pa.Table.from_arrays(columns, schema=arrow_schema(schema)), schema)
+            is_kept = mask(where, lambda name: pairs.column(schema.position(name)))
+            keep = pc.fill_null(is_kept, False).to_numpy(zero_copy_only=False)
+            pairs = _Pairs(left, right, pa.array(mine[keep]), pa.array(theirs[keep]))
+        return StagedRelation(self._staging, schema, pairs=pairs)
 
     def renamed(self, names: Iterable[str]) -> SparkRelation:
         if self._is_small:
@@ -270,16 +301,16 @@ class StagedRelation(SparkRelation):
             return super().select(outputs)
         fields = tuple(Field(o.name, type_of(o.expression, self.schema)) for o in outputs)
         columns = [self._column(output.expression) for output in outputs]
-        columns.append(self.table.column(COUNT))
+        columns.append(self._column_at(len(self.schema)))
         schema = Schema(fields)
         return self._like(pa.Table.from_arrays(columns, schema=arrow_schema(schema)), schema)
 
     def _column(self, expression: Expression) -> pa.ChunkedArray | pa.Array:
         match expression:
             case Column(name):
-                return self.table.column(self.schema.position(name))
+                return self._column_at(self.schema.position(name))
             case Literal(value, type):
-                return pa.repeat(pa.scalar(value, arrow_type(type)), self.table.num_rows)
+                return pa.repeat(pa.scalar(value, arrow_type(type)), self._rows)
             case Arithmetic("+", left, right):
                 return pc.add_checked(self._column(left), self._column(right))
         raise TypeError(expression)  # `_is_plain` admits no others

@@ -2,12 +2,16 @@
 
 Lines of one row whose intervals overlap add up. Where each of them begins the sum rises by its count, and
 behind its end it falls again; between two such places nothing happens, so that is one version.
+
+Most lines of an answer are the only ones of their row, and stay as they are: they are set aside first,
+column by column, for a value that occurs once is enough to tell.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from viewkeeper.spark.arrow import COUNT
 from viewkeeper.spark.matching import Numbers, combined_numbers
@@ -16,6 +20,19 @@ from viewkeeper.spark.matching import Numbers, combined_numbers
 def versions(table: pa.Table, lo: str, hi: str) -> pa.Table:
     """The lines with their integer columns ``lo`` ≤ ``hi``, so that no two of one row overlap."""
     rest = [name for name in table.column_names if name not in (lo, hi, COUNT)]
+    alone, several = _set_aside([table.column(name) for name in rest], table.num_rows)
+    if len(alone):
+        single = table.take(pa.array(alone))
+        holds = pc.and_(
+            pc.less_equal(single.column(lo), single.column(hi)),
+            pc.not_equal(single.column(COUNT), 0),
+        )
+        others = _versions(table.take(pa.array(several)), lo, hi, rest)
+        return pa.concat_tables([single.filter(holds), others])
+    return _versions(table, lo, hi, rest)
+
+
+def _versions(table: pa.Table, lo: str, hi: str, rest: list[str]) -> pa.Table:
     rows = _numbered([table.column(name) for name in rest], table.num_rows)
     first, last, counts = (table.column(name).to_numpy() for name in (lo, hi, COUNT))
     spans = np.flatnonzero(last >= first)
@@ -39,6 +56,21 @@ def versions(table: pa.Table, lo: str, hi: str) -> pa.Table:
         position = found.schema.get_field_index(name)
         found = found.set_column(position, found.schema.field(position), pa.array(values))
     return found
+
+
+def _set_aside(columns: list[pa.ChunkedArray], lines: int) -> tuple[Numbers, Numbers]:
+    """Lines that are surely the only ones of their row, and those that may not be."""
+    several: Numbers = np.arange(lines)
+    for column in columns:
+        if not len(several):
+            break
+        found = column if len(several) == lines else column.take(pa.array(several))
+        coded = found.combine_chunks().dictionary_encode(null_encoding="encode")
+        codes = coded.indices.to_numpy(zero_copy_only=False)
+        several = several[np.bincount(codes)[codes] > 1]
+    is_alone = np.ones(lines, bool)
+    is_alone[several] = False
+    return np.flatnonzero(is_alone), several
 
 
 def _numbered(columns: list[pa.ChunkedArray], lines: int) -> Numbers:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from viewkeeper.algebra.expressions import TRUE, Aggregate, Expression, Output, columns_of
 from viewkeeper.algebra.grouping import aggregate_fields
@@ -27,8 +28,7 @@ from viewkeeper.views.level import Level
 LOCAL = "@"
 
 
-@dataclass(frozen=True, order=True)
-class RelationName:
+class RelationName(NamedTuple):
     """A relation as the views name it: its source, and its name there (``table`` or ``schema.table``)."""
 
     source: str

@@ -74,6 +74,8 @@ def _told(value: Any) -> Any:
             return {_IS: type(value).__name__, "value": value.value}
         case None | bool() | int() | str():
             return value
+        case RelationName(source, relation):
+            return {_IS: "RelationName", "source": source, "relation": relation}
         case tuple():
             return [_told(item) for item in value]
         case float():

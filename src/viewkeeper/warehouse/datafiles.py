@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 COMPRESSION = "zstd"
+# Of so many rows the values are counted to find out whether they repeat.
+CODING_SAMPLE_ROWS = 10_000
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,13 @@ def write_arrow(storage: Storage, folder: str, table: pa.Table, purpose: str) ->
     path = storage.path(folder, name)
     with storage_errors(f"write {storage.uri(folder, name)}"):
         try:
-            pq.write_table(table, path, filesystem=storage.filesystem, compression=COMPRESSION)
+            pq.write_table(
+                table,
+                path,
+                filesystem=storage.filesystem,
+                compression=COMPRESSION,
+                use_dictionary=_worth_coding(table),
+            )
         except OSError:
             # Half a file is of no use, and on a full disk its space is needed.
             storage.remove_file(path)
@@ -120,6 +128,16 @@ def write_arrow(storage: Storage, folder: str, table: pa.Table, purpose: str) ->
     bounds = pc.min_max(table[TXN]).as_py()
     file = DataFile(name, size, table.num_rows, bounds["min"], bounds["max"])
     return Written((file,), tally_of(table[COUNT]))
+
+
+def _worth_coding(table: pa.Table) -> list[str]:
+    """The columns whose values repeat: a dictionary of the others is built for nothing."""
+    sample = table.slice(0, CODING_SAMPLE_ROWS)
+    return [
+        name
+        for name in table.column_names
+        if pc.count_distinct(sample[name]).as_py() <= sample.num_rows // 2
+    ]
 
 
 def write_spark(

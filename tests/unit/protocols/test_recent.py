@@ -13,8 +13,7 @@ OCCURRENCE = Occurrence("x", NAME, ROWS)
 def recent(*numbers: int) -> RecentTransactions:
     """Transaction n inserts the row (n,)."""
     known = RecentTransactions(("s",))
-    for number in numbers:
-        known.add(Transaction("s", number, ((NAME, Bag.of(ROWS, [(number,)])),)))
+    known.add(Transaction("s", n, ((NAME, Bag.of(ROWS, [(n,)])),)) for n in numbers)
     return known
 
 

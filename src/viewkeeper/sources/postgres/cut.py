@@ -154,6 +154,12 @@ class PostgresCut(Cut):
     def reflects(self, transaction: SourceTransaction) -> bool:
         return self._snapshot.sees(int(transaction.identity))
 
+    def reflects_each(self, transactions: Sequence[SourceTransaction]) -> list[bool]:
+        xids = [int(transaction.identity) for transaction in transactions]
+        if xids and max(xids) < self._snapshot.low:
+            return [True] * len(xids)
+        return [self._snapshot.sees(xid) for xid in xids]
+
     def share(self) -> Mapping[str, Any]:
         return {
             "exported": self._exported,

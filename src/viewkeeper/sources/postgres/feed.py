@@ -6,6 +6,7 @@ after it: a transaction that changes a schema is delivered in several items.
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -74,8 +75,8 @@ class PostgresFeed(Feed):
 
     def _drain(self, items_max: int) -> None:
         """Take what has arrived, without waiting."""
-        read, handlers = self._stream.read, self._handlers
-        while len(self._items) < items_max:
+        read, handlers, items = self._stream.read, self._handlers, self._items
+        while len(items) < items_max:
             payload = read()
             if payload is None:
                 break
@@ -112,12 +113,12 @@ class PostgresFeed(Feed):
         }
 
     def _on_begin(self, payload: bytes) -> None:
-        begin = pgoutput.decode_begin(payload)
-        self._xid_near = widened(begin.xid, self._xid_near)
-        self._transaction = _Open(begin, self._xid_near)
+        microseconds, xid = pgoutput.decode_begin(payload)
+        self._xid_near = xid = widened(xid, self._xid_near)
+        self._transaction = _Open(xid, microseconds)
 
     def _on_commit(self, payload: bytes) -> None:
-        commit = pgoutput.decode_commit(payload)
+        end_lsn = pgoutput.end_of_commit(payload)
         transaction = self._transaction
         self._transaction = None
         if transaction is None:
@@ -125,18 +126,14 @@ class PostgresFeed(Feed):
         changes = transaction.whole()
         if changes and not self._skip:
             # Nearly all of them: no schema change inside, so one item.
+            at = self._at(end_lsn)
             self._items.append(
                 SourceTransaction(
-                    self._source,
-                    self._at(commit.end_lsn),
-                    transaction.xid,
-                    transaction.begin.committed_at,
-                    changes,
-                    transaction.tie,
+                    self._source, at, transaction.xid, transaction.committed_at, changes, transaction.tie
                 )
-            )
+            )  # fmt: skip
         else:
-            self._items += self._finished(transaction, commit.end_lsn)
+            self._items += self._finished(transaction, end_lsn)
 
     def _finished(self, transaction: _Open, end_lsn: int) -> Iterator[FeedItem]:
         """The transaction's items; all but the last stand before the end of its commit record."""
@@ -151,7 +148,7 @@ class PostgresFeed(Feed):
             if isinstance(piece, _Schema):
                 yield SchemaChange(self._source, position, **piece.fields)
             else:
-                at = transaction.begin.committed_at
+                at = transaction.committed_at
                 yield SourceTransaction(
                     self._source, position, transaction.xid, at, piece, transaction.tie
                 )
@@ -285,13 +282,17 @@ _Piece = _Schema | tuple[RelationChange, ...]
 class _Open:
     """A transaction as it comes in: rows by relation, cut into pieces by its schema changes."""
 
-    __slots__ = ("_done", "_rows", "begin", "tie", "xid")
+    __slots__ = ("_done", "_microseconds", "_rows", "tie", "xid")
 
-    def __init__(self, begin: pgoutput.Begin, xid: int) -> None:
-        self.begin, self.xid = begin, xid
+    def __init__(self, xid: int, microseconds: int) -> None:
+        self.xid, self._microseconds = xid, microseconds
         self.tie: tuple[str, int] | None = None
-        self._done: list[_Piece] = []
+        self._done: list[_Piece] | None = None
         self._rows: dict[str, tuple[list[Any], list[Any]]] = {}
+
+    @property
+    def committed_at(self) -> dt.datetime:
+        return pgoutput.EPOCH + dt.timedelta(0, 0, self._microseconds)
 
     def rows(self, relation: str) -> tuple[list[Any], list[Any]]:
         """Deleted and inserted rows of the relation in the current piece."""
@@ -301,27 +302,36 @@ class _Open:
         return found
 
     def schema(self, fields: dict[str, Any]) -> None:
-        self._end_piece()
-        self._done.append(_Schema(fields))
+        self._end_piece().append(_Schema(fields))
 
     def whole(self) -> tuple[RelationChange, ...]:
         """All changes, if no schema change is among them; nothing where there is one, or no change."""
-        if self._done:
+        if self._done is not None:
             return ()
-        return tuple([RelationChange(name, *rows) for name, rows in self._rows.items()])
+        return self._changes()
 
-    def _end_piece(self) -> None:
+    def _changes(self) -> tuple[RelationChange, ...]:
+        return tuple(
+            [
+                RelationChange(name, deleted, inserted)
+                for name, (deleted, inserted) in self._rows.items()
+            ]
+        )
+
+    def _end_piece(self) -> list[_Piece]:
+        if self._done is None:
+            self._done = []
         if self._rows:
-            changes = [RelationChange(name, *rows) for name, rows in self._rows.items()]
-            self._done.append(tuple(changes))
+            self._done.append(self._changes())
             self._rows = {}
+        return self._done
 
     def pieces(self) -> list[_Piece]:
-        self._end_piece()
-        if self.tie is not None and not self._done:
+        done = self._end_piece()
+        if self.tie is not None and not done:
             # Nothing in it is for us, and still others wait for it.
-            self._done.append(())
-        return self._done
+            done.append(())
+        return done
 
 
 def _ignore(payload: bytes) -> None:

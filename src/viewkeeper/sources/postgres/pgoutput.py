@@ -10,30 +10,17 @@ import datetime as dt
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from viewkeeper.algebra.types import Row, Value
 from viewkeeper.errors import invariant
 
 EPOCH = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
 
-_BEGIN = struct.Struct(">QQI")
-_COMMIT = struct.Struct(">BQQQ")
+_BEGIN = struct.Struct(">QI")
 _LENGTH = struct.Struct(">I")
 _RELATION_COLUMN = struct.Struct(">Ii")
 
 BEGIN, COMMIT, RELATION, INSERT, UPDATE, DELETE, TRUNCATE, MESSAGE, TYPE, ORIGIN = b"BCRIUDTMYO"
-
-
-class Begin(NamedTuple):
-    final_lsn: int
-    committed_at: dt.datetime
-    xid: int  # 32 bits: the epoch is not in the stream
-
-
-class Commit(NamedTuple):
-    commit_lsn: int
-    end_lsn: int
 
 
 @dataclass(frozen=True)
@@ -80,14 +67,14 @@ class MissingOldValue(ValueError):
     """An unchanged TOAST value without an old row to take it from, or an old row with keys only."""
 
 
-def decode_begin(payload: bytes) -> Begin:
-    lsn, microseconds, xid = _BEGIN.unpack_from(payload, 1)
-    return Begin(lsn, EPOCH + dt.timedelta(microseconds=microseconds), xid)
+def decode_begin(payload: bytes) -> tuple[int, int]:
+    """When it was committed, in microseconds since `EPOCH`, and its xid's lower 32 bits."""
+    return _BEGIN.unpack_from(payload, 9)
 
 
-def decode_commit(payload: bytes) -> Commit:
-    _, commit_lsn, end_lsn, _ = _COMMIT.unpack_from(payload, 1)
-    return Commit(commit_lsn, end_lsn)
+def end_of_commit(payload: bytes) -> int:
+    """Where a transaction's commit record ends."""
+    return int.from_bytes(payload[10:18], "big")
 
 
 def decode_relation(payload: bytes) -> StreamRelation:
@@ -164,7 +151,7 @@ class TupleDecoder:
     def _tuple(self, payload: bytes, position: int, old: Row | None) -> tuple[Row, int]:
         values: list[Value] = []
         append = values.append
-        length_at = _LENGTH.unpack_from
+        number = int.from_bytes
         position += 2  # the number of columns, which RELATION has told
         start = position
         try:
@@ -172,7 +159,7 @@ class TupleDecoder:
                 kind = payload[position]
                 if kind == TEXT:
                     start = position + 5
-                    position = start + length_at(payload, position + 1)[0]
+                    position = start + number(payload[position + 1 : start], "big")
                     if parse is not None:
                         append(parse(payload[start:position]))
                 else:

@@ -83,13 +83,12 @@ class ReplicationStream:
             except psycopg.Error as error:
                 raise self._lost(str(error)) from None
             if size > 0:
-                message = bytes(data)
-                kind = message[0]
+                kind = data[0]
                 if kind == _DATA:
                     self._ask_after = ASK_FIRST_SECONDS
-                    return message[_HEADER_BYTES:]
+                    return bytes(data[_HEADER_BYTES:])
                 if kind == _KEEPALIVE:
-                    self._on_keepalive(message)
+                    self._on_keepalive(bytes(data))
             elif size == 0:
                 if not self._take_in():
                     return None
