@@ -21,7 +21,7 @@ from viewkeeper.merging.groups import partition
 from viewkeeper.timeline import Cut
 from viewkeeper.views import Level, RelationName, ViewDefinition
 from viewkeeper.views.catalog import Catalog, CatalogRelation
-from viewkeeper.views.parser import parse_view
+from viewkeeper.views.parsing.parser import parse_view
 from viewkeeper.warehouse import Warehouse
 
 

@@ -41,7 +41,7 @@ from viewkeeper.timeline import Cut, Transaction
 from viewkeeper.views.assembly import evaluated
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName, ViewDefinition
-from viewkeeper.views.parser import parse_view
+from viewkeeper.views.parsing.parser import parse_view
 from viewkeeper.views.pruning import pruned
 
 R, S, T, P = (

@@ -7,7 +7,7 @@ import random
 from simulation.rich import SCHEMA, random_history, random_relations
 from viewkeeper.simulator.scenario import Scenario
 from viewkeeper.views.catalog import Catalog, CatalogRelation
-from viewkeeper.views.parser import parse_view
+from viewkeeper.views.parsing.parser import parse_view
 
 TEMPLATES = (
     "SELECT l.a, l.b, r.d FROM {rel} l LEFT JOIN {rel} r ON l.{col} = r.{col} AND r.{col} {op} 1",

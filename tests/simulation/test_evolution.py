@@ -46,7 +46,7 @@ from viewkeeper.timeline import Transaction
 from viewkeeper.views.assembly import evaluated
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
-from viewkeeper.views.parser import parse_view
+from viewkeeper.views.parsing.parser import parse_view
 
 SEEDS = int(os.environ.get("VIEWKEEPER_EVOLUTION_SEEDS", "300"))
 CHUNK = 100

@@ -10,7 +10,7 @@ from viewkeeper.algebra import Bag
 from viewkeeper.simulator.scenario import Scenario
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.definition import RelationName, ViewDefinition
-from viewkeeper.views.parser import parse_view
+from viewkeeper.views.parsing.parser import parse_view
 
 REFRESHES = 20
 ORDERS, LINES = RelationName("sales", "orders"), RelationName("sales", "lineitem")

@@ -84,10 +84,10 @@ def explained(
     """
     from viewkeeper.views.advice import choices
     from viewkeeper.views.describe import described
+    from viewkeeper.views.parsing.remarks import remarks
     from viewkeeper.views.planning import reads, routes
     from viewkeeper.views.printing import view_sql
     from viewkeeper.views.pruning import pruned
-    from viewkeeper.views.remarks import remarks
     from viewkeeper.views.upkeep import Upkeep
 
     choice, refused = _choice(definition)

@@ -22,7 +22,7 @@ from viewkeeper.runtime.keeper import Keeper
 from viewkeeper.runtime.views_folder import view_texts
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import ViewDefinition
-from viewkeeper.views.parser import parse_with_references
+from viewkeeper.views.parsing.parser import parse_with_references
 
 FILE = ".viewkeeper/descriptions.json"
 RETRY_SECONDS = 10.0

@@ -27,7 +27,7 @@ from viewkeeper.errors import UsageError, did_you_mean
 from viewkeeper.evolution.knowledge import Containment, JoinConstraint, Knowledge, Replacement
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.names import Name
-from viewkeeper.views.parser import parse_view
+from viewkeeper.views.parsing.parser import parse_view
 
 _REPLACEMENT = ("relation", "by", "containment", "attributes", "trusted")
 _JOIN = ("left", "right", "on")

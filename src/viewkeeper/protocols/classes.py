@@ -12,7 +12,7 @@ from viewkeeper.algebra.types import DOUBLE, INTEGER, STRING, Schema
 from viewkeeper.protocols.choice import LIVE, LiveProtocol, choice_for
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName, ViewDefinition
-from viewkeeper.views.parser import parse_with_references
+from viewkeeper.views.parsing.parser import parse_with_references
 
 _CATALOG = Catalog(
     tuple(

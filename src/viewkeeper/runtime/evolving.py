@@ -31,7 +31,7 @@ from viewkeeper.sources.interface import (
 )
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName, ViewDefinition
-from viewkeeper.views.headers import still_kept
+from viewkeeper.views.keeping import still_kept
 from viewkeeper.views.printing import view_sql
 
 

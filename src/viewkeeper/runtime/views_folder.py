@@ -14,7 +14,7 @@ from viewkeeper.runtime.view_files import written_views
 from viewkeeper.sources.interface import Source
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName, ViewDefinition
-from viewkeeper.views.parser import parse_with_references
+from viewkeeper.views.parsing.parser import parse_with_references
 from viewkeeper.views.storing import definition_from_text
 from viewkeeper.warehouse.columns import schema_from_json
 from viewkeeper.warehouse.entries import Definition, ViewState

@@ -22,9 +22,9 @@ from viewkeeper.sources.interface import Source
 from viewkeeper.spark.staged import Staging
 from viewkeeper.views.assembly import WholeView
 from viewkeeper.views.definition import ViewDefinition
-from viewkeeper.views.headers import read_headers
+from viewkeeper.views.parsing.headers import read_headers
+from viewkeeper.views.parsing.sqltext import SqlText
 from viewkeeper.views.pruning import pruned
-from viewkeeper.views.sqltext import SqlText
 from viewkeeper.warehouse.reading import repeated
 
 if TYPE_CHECKING:

@@ -29,8 +29,8 @@ from viewkeeper.simulator.world import World
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName, ViewDefinition
-from viewkeeper.views.literals import from_text
-from viewkeeper.views.parser import parse_view
+from viewkeeper.views.parsing.literals import from_text
+from viewkeeper.views.parsing.parser import parse_view
 
 _KEYS = {
     *("title", "paper", "text", "protocol", "view", "network"),

@@ -1,7 +1,15 @@
-"""From SQL text to a view definition, and how its parts fit together.
+"""What a view is, and how its parts fit together.
 
-One duty: what a view *is*: its sources, occurrences, join graph, predicates and outputs, and the
-fragment that each source can answer. It must not know how a view is maintained.
+One duty: what a view *is*: its sources, occurrences, join graph, predicates and outputs, and what
+follows from that alone. It must not know how a view is maintained. Begin with `definition`; its text is
+read in `parsing`.
+
+| | |
+|---|---|
+| `definition`, `level`, `catalog`, `names` | a view as data, and what it may name |
+| `assembly`, `pruning`, `fragments`, `sampling` | putting a term together, and reading less than everything for it |
+| `planning`, `upkeep`, `keeping`, `advice` | what is asked of whom, what must be kept beside the view, and what each costs |
+| `sql`, `printing`, `storing`, `describe` | a definition as text that people, Spark, files and programs read |
 """
 
 from viewkeeper.views.definition import Grouping as Grouping

@@ -1,7 +1,7 @@
 """Expressions as Spark SQL text.
 
 The text means in Spark, ANSI mode, exactly what the tree means here, types included: an integer is a
-BIGINT, a decimal has its declared precision, a NULL has a type. `viewkeeper.views.parser` reads every
+BIGINT, a decimal has its declared precision, a NULL has a type. `viewkeeper.views.parsing.parser` reads every
 text that is printed here back to the same tree.
 
 Knows expressions and their spelling, and nothing of views or of who runs the text.

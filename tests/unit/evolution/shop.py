@@ -11,7 +11,7 @@ from viewkeeper.evolution.preferences import Parts, Preferences
 from viewkeeper.evolution.rewriting import EvolvingView
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
-from viewkeeper.views.parser import parse_view
+from viewkeeper.views.parsing.parser import parse_view
 
 ORDERS = RelationName("shop", "orders")
 CUSTOMERS = RelationName("crm", "customers")

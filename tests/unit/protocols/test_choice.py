@@ -11,7 +11,7 @@ from viewkeeper.errors import UsageError
 from viewkeeper.protocols.choice import LIVE, choice_for, period_seconds
 from viewkeeper.protocols.classes import EXAMPLES, example, page
 from viewkeeper.views import Level
-from viewkeeper.views.headers import PROTOCOLS
+from viewkeeper.views.parsing.headers import PROTOCOLS
 
 
 def declared(name: str, protocol: str | None = None, level: Level = Level.STRONG, **settings: str):

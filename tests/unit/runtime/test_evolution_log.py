@@ -14,7 +14,7 @@ from viewkeeper.runtime.view import View
 from viewkeeper.sources.interface import RelationSchema, SchemaChange
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
-from viewkeeper.views.parser import parse_view
+from viewkeeper.views.parsing.parser import parse_view
 
 SCHEMA = Schema.of(k=INTEGER)
 CATALOG = Catalog((CatalogRelation(RelationName("geo", "regions"), SCHEMA, ("k",)),))

@@ -17,7 +17,7 @@ from viewkeeper.sources.interface import (
 )
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
-from viewkeeper.views.parser import parse_view
+from viewkeeper.views.parsing.parser import parse_view
 from viewkeeper.views.upkeep import Upkeep
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)

@@ -14,7 +14,7 @@ from viewkeeper.runtime.views_folder import parsed_or_stored, parsed_views
 from viewkeeper.sources.interface import RelationSchema, SchemaChange, ToldColumns
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
-from viewkeeper.views.parser import parse_view
+from viewkeeper.views.parsing.parser import parse_view
 from viewkeeper.warehouse.entries import Definition, ViewState
 
 CATALOG = Catalog((CatalogRelation(RelationName("shop", "orders"), Schema.of(k=INTEGER)),))

@@ -34,7 +34,7 @@ from viewkeeper.simulator.world import World
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
-from viewkeeper.views.parser import parse_view
+from viewkeeper.views.parsing.parser import parse_view
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

@@ -49,10 +49,10 @@ from viewkeeper.algebra.types import (
 )
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import Grouping, Occurrence, RelationName, Term, ViewDefinition
-from viewkeeper.views.headers import PROTOCOLS, REFRESH, SETTINGS
 from viewkeeper.views.level import DECLARABLE
-from viewkeeper.views.naming import canonically_named
-from viewkeeper.views.predicates import settled
+from viewkeeper.views.parsing.headers import PROTOCOLS, REFRESH, SETTINGS
+from viewkeeper.views.parsing.naming import canonically_named
+from viewkeeper.views.parsing.predicates import settled
 
 DECIMAL = decimal_type(5, 2)
 TYPES = (INTEGER, DOUBLE, DECIMAL, STRING, BOOLEAN, BINARY, DATE, TIMESTAMP, LOCAL_TIMESTAMP)

@@ -9,7 +9,7 @@ from viewkeeper.algebra.types import INTEGER, STRING
 from viewkeeper.views.advice import COPY_BYTES_MAX, Traffic, advised, choices
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
-from viewkeeper.views.parser import parse_view
+from viewkeeper.views.parsing.parser import parse_view
 
 ORDERS, CUSTOMERS, REGIONS = (
     RelationName("shop", "orders"),

@@ -10,7 +10,7 @@ import pytest
 from unit.views.corpus import CORPUS, catalog
 from viewkeeper.errors import UsageError
 from viewkeeper.views.describe import described
-from viewkeeper.views.parser import parse_view
+from viewkeeper.views.parsing.parser import parse_view
 from viewkeeper.views.printing import view_sql
 
 ACCEPTED = sorted((CORPUS / "accepted").glob("*.sql"))

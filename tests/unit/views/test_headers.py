@@ -6,16 +6,16 @@ import pytest
 
 from unit.views import rich
 from viewkeeper.errors import UsageError
-from viewkeeper.views.headers import (
+from viewkeeper.views.keeping import kept_relations
+from viewkeeper.views.level import Level
+from viewkeeper.views.parsing.headers import (
     PROTOCOLS,
     REFRESH,
     Headers,
-    kept_relations,
     read_headers,
 )
-from viewkeeper.views.level import Level
-from viewkeeper.views.parser import parse_view
-from viewkeeper.views.sqltext import SqlText
+from viewkeeper.views.parsing.parser import parse_view
+from viewkeeper.views.parsing.sqltext import SqlText
 
 
 def headers(text: str) -> Headers:

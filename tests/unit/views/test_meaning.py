@@ -16,10 +16,10 @@ from viewkeeper.algebra.bag import Bag
 from viewkeeper.algebra.types import Kind, Schema, Type, Value
 from viewkeeper.views.assembly import evaluated
 from viewkeeper.views.definition import RelationName
-from viewkeeper.views.parser import parse_view
+from viewkeeper.views.parsing.parser import parse_view
+from viewkeeper.views.parsing.sqltext import SqlText
+from viewkeeper.views.parsing.syntax import parsed
 from viewkeeper.views.printing import view_sql
-from viewkeeper.views.sqltext import SqlText
-from viewkeeper.views.syntax import parsed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

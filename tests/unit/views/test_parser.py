@@ -13,7 +13,7 @@ from viewkeeper.algebra.expressions import Column, Literal
 from viewkeeper.algebra.types import INTEGER, STRING
 from viewkeeper.errors import UsageError
 from viewkeeper.views.definition import ViewDefinition
-from viewkeeper.views.parser import parse_view
+from viewkeeper.views.parsing.parser import parse_view
 
 CATALOG = catalog()
 TEXTS = [path.read_bytes().decode() for path in sorted(CORPUS.glob("*/*.sql"))]

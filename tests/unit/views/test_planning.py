@@ -11,7 +11,7 @@ from viewkeeper.protocols.messages import AnswerArrived, AskSource, Reflected, T
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
-from viewkeeper.views.parser import parse_view
+from viewkeeper.views.parsing.parser import parse_view
 from viewkeeper.views.planning import obstacles, reads, routes
 
 SCHEMA = Schema(tuple(Field(name, INTEGER) for name in ("k", "a", "b", "c")))

@@ -12,7 +12,7 @@ from viewkeeper.algebra.expressions import Column, Output
 from viewkeeper.algebra.types import INTEGER, Schema
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import Occurrence, RelationName, Term, ViewDefinition
-from viewkeeper.views.parser import parse_view
+from viewkeeper.views.parsing.parser import parse_view
 from viewkeeper.views.printing import identifier, view_sql
 
 

@@ -16,7 +16,7 @@ from viewkeeper.algebra.bag import Bag
 from viewkeeper.algebra.expressions import TRUE
 from viewkeeper.views.assembly import evaluated
 from viewkeeper.views.definition import Grouping, RelationName, Step, ViewDefinition
-from viewkeeper.views.parser import parse_view
+from viewkeeper.views.parsing.parser import parse_view
 
 Databases = list[tuple[dict[RelationName, Bag], duckdb.DuckDBPyConnection]]
 

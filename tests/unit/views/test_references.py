@@ -9,7 +9,7 @@ from unit.views.oracle import answer, database
 from viewkeeper.errors import UsageError
 from viewkeeper.views.assembly import evaluated
 from viewkeeper.views.definition import RelationName
-from viewkeeper.views.parser import parse_view, parse_with_references
+from viewkeeper.views.parsing.parser import parse_view, parse_with_references
 
 VIEWS = {
     "plain": "-- consistency: strong\nSELECT k, x, y, s FROM a.r WHERE x > 0",

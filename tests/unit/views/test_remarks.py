@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from viewkeeper.views.remarks import remarks
+from viewkeeper.views.parsing.remarks import remarks
 
 
 def test_an_order_is_read_over_and_that_is_said() -> None:

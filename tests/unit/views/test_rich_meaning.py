@@ -14,7 +14,7 @@ from viewkeeper.algebra.bag import Bag
 from viewkeeper.algebra.expressions import Column, Output
 from viewkeeper.views.assembly import WholeView
 from viewkeeper.views.definition import RelationName, ViewDefinition
-from viewkeeper.views.parser import parse_view
+from viewkeeper.views.parsing.parser import parse_view
 from viewkeeper.views.pruning import pruned
 
 Contents = dict[RelationName, Bag]

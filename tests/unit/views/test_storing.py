@@ -19,7 +19,7 @@ from viewkeeper.algebra import types
 from viewkeeper.algebra.expressions import Literal, Output
 from viewkeeper.errors import UsageError
 from viewkeeper.views.definition import ViewDefinition
-from viewkeeper.views.parser import parse_view
+from viewkeeper.views.parsing.parser import parse_view
 from viewkeeper.views.storing import definition_as_text, definition_from_text
 
 ACCEPTED = sorted((CORPUS / "accepted").glob("*.sql"))

@@ -18,7 +18,7 @@ from viewkeeper.algebra.bag import Bag
 from viewkeeper.errors import UsageError
 from viewkeeper.views.assembly import WholeView
 from viewkeeper.views.definition import RelationName, ViewDefinition
-from viewkeeper.views.parser import parse_view
+from viewkeeper.views.parsing.parser import parse_view
 
 SEEDS = (1, 7, 17)
 Databases = list[tuple[dict[RelationName, Bag], duckdb.DuckDBPyConnection]]

@@ -1,7 +1,7 @@
 """Scalar expressions of the syntax tree as expressions of the algebra, typed on the way.
 
 What a name means and whether an aggregate may stand here is decided by whoever starts a translation;
-this file knows operators, predicates, CASE and CAST. Calls are in `viewkeeper.views.calls`.
+this file knows operators, predicates, CASE and CAST. Calls are in `viewkeeper.views.parsing.calls`.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from viewkeeper.algebra.expressions import (
 from viewkeeper.algebra.inference import common_type, type_of
 from viewkeeper.algebra.types import BOOLEAN, INTEGER, STRING, Kind, Schema, Type
 from viewkeeper.errors import UsageError
-from viewkeeper.views import literals
-from viewkeeper.views.calls import call_of, is_narrow_call
-from viewkeeper.views.constants import (
+from viewkeeper.views.parsing import literals
+from viewkeeper.views.parsing.calls import call_of, is_narrow_call
+from viewkeeper.views.parsing.constants import (
     constant,
     is_null,
     is_string,
@@ -41,9 +41,9 @@ from viewkeeper.views.constants import (
     text_of,
     type_written,
 )
-from viewkeeper.views.intervals import shifted
-from viewkeeper.views.refusals import refused_expression
-from viewkeeper.views.sqltext import SqlText
+from viewkeeper.views.parsing.intervals import shifted
+from viewkeeper.views.parsing.refusals import refused_expression
+from viewkeeper.views.parsing.sqltext import SqlText
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import ViewDefinition
-from viewkeeper.views.from_clause import Environment
-from viewkeeper.views.headers import read_headers, require_kept_relations
-from viewkeeper.views.queries import QueryReader
-from viewkeeper.views.references import References
-from viewkeeper.views.sqltext import SqlText
-from viewkeeper.views.steps import Steps
-from viewkeeper.views.syntax import parsed
+from viewkeeper.views.parsing.from_clause import Environment
+from viewkeeper.views.parsing.headers import read_headers, require_kept_relations
+from viewkeeper.views.parsing.queries import QueryReader
+from viewkeeper.views.parsing.references import References
+from viewkeeper.views.parsing.sqltext import SqlText
+from viewkeeper.views.parsing.steps import Steps
+from viewkeeper.views.parsing.syntax import parsed
 
 
 def parse_view(

@@ -7,7 +7,7 @@ import re
 from sqlglot import exp
 
 from viewkeeper.errors import UsageError
-from viewkeeper.views.sqltext import SqlText
+from viewkeeper.views.parsing.sqltext import SqlText
 
 NOT_DETERMINISTIC = frozenset(
     {

@@ -19,10 +19,10 @@ from viewkeeper.algebra.expressions import (
 from viewkeeper.algebra.inference import type_of
 from viewkeeper.algebra.types import Field, Schema
 from viewkeeper.views.definition import Grouping, Occurrence, Term
-from viewkeeper.views.flattening import Joined
-from viewkeeper.views.gathering import Layout
 from viewkeeper.views.names import free_name
-from viewkeeper.views.steps import OUTER
+from viewkeeper.views.parsing.flattening import Joined
+from viewkeeper.views.parsing.gathering import Layout
+from viewkeeper.views.parsing.steps import OUTER
 
 # No alias that a text gives can be this one: it has a dot.
 _ALIAS = "^.row"

@@ -1,6 +1,6 @@
 """Constants of the syntax tree: which nodes are literals, and what they are worth.
 
-`viewkeeper.views.literals` knows the spelling, this file where in the tree and the text it stands.
+`viewkeeper.views.parsing.literals` knows the spelling, this file where in the tree and the text it stands.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from sqlglot import exp
 
 from viewkeeper.algebra.expressions import Expression, Literal
 from viewkeeper.algebra.types import BOOLEAN, STRING, Type
-from viewkeeper.views import literals
-from viewkeeper.views.sqltext import SqlText
+from viewkeeper.views.parsing import literals
+from viewkeeper.views.parsing.sqltext import SqlText
 
 _SUFFIXED = re.compile(r"((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(BD|[LSYDF])\b", re.IGNORECASE)
 

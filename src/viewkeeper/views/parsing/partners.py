@@ -22,12 +22,12 @@ from viewkeeper.algebra.expressions import (
 )
 from viewkeeper.algebra.types import INTEGER
 from viewkeeper.views.definition import Grouping, Term
-from viewkeeper.views.flattening import Joined
-from viewkeeper.views.gathering import Layout, distinct_predicates, stepped
 from viewkeeper.views.names import free_name
-from viewkeeper.views.naming import canonically_named
-from viewkeeper.views.scope import Visible
-from viewkeeper.views.steps import Steps, occurrence_of
+from viewkeeper.views.parsing.flattening import Joined
+from viewkeeper.views.parsing.gathering import Layout, distinct_predicates, stepped
+from viewkeeper.views.parsing.naming import canonically_named
+from viewkeeper.views.parsing.scope import Visible
+from viewkeeper.views.parsing.steps import Steps, occurrence_of
 
 ONE, ZERO = Literal(1, INTEGER), Literal(0, INTEGER)
 

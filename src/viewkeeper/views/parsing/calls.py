@@ -15,7 +15,7 @@ from viewkeeper.algebra.functions import FUNCTIONS
 from viewkeeper.algebra.types import INTEGER
 from viewkeeper.errors import nearest
 from viewkeeper.views.names import listed
-from viewkeeper.views.refusals import (
+from viewkeeper.views.parsing.refusals import (
     NOT_DETERMINISTIC,
     OTHER_AGGREGATES,
     TABLE_FUNCTIONS,
@@ -24,7 +24,7 @@ from viewkeeper.views.refusals import (
 )
 
 if TYPE_CHECKING:
-    from viewkeeper.views.translation import Translator
+    from viewkeeper.views.parsing.translation import Translator
 
 _SYNONYMS = {
     "char_length": "length",

@@ -24,8 +24,8 @@ from viewkeeper.algebra.inference import common_type
 from viewkeeper.algebra.types import INTEGER, Type
 from viewkeeper.views.definition import Grouping, Occurrence, Term
 from viewkeeper.views.names import free_name
-from viewkeeper.views.naming import canonically_named
-from viewkeeper.views.steps import Steps, Terms, occurrence_of
+from viewkeeper.views.parsing.naming import canonically_named
+from viewkeeper.views.parsing.steps import Steps, Terms, occurrence_of
 
 
 def alike(terms: Terms) -> Terms:

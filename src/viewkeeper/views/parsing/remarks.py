@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from viewkeeper.views.sqltext import SqlText
-from viewkeeper.views.syntax import parsed
+from viewkeeper.views.parsing.sqltext import SqlText
+from viewkeeper.views.parsing.syntax import parsed
 
 
 def remarks(name: str, text: str) -> tuple[str, ...]:

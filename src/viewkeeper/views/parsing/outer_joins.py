@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 
 from viewkeeper.algebra.expressions import Call, Column, Expression, Literal
 from viewkeeper.algebra.inference import type_of
-from viewkeeper.views.flattening import Alternatives, Joined
-from viewkeeper.views.gathering import Layout, Mentioned, gathered, layout
-from viewkeeper.views.partners import Lookup, Pairs
-from viewkeeper.views.scope import Scope, Visible
-from viewkeeper.views.steps import Steps
+from viewkeeper.views.parsing.flattening import Alternatives, Joined
+from viewkeeper.views.parsing.gathering import Layout, Mentioned, gathered, layout
+from viewkeeper.views.parsing.partners import Lookup, Pairs
+from viewkeeper.views.parsing.scope import Scope, Visible
+from viewkeeper.views.parsing.steps import Steps
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 Where a row is kept because something is found, and being found is a matter of equal columns, the
 subquery's distinct columns are a step that the rows are joined with. Everything else looks at the pairs
-of rows and what the subquery finds for them (`viewkeeper.views.partners`): nothing found; found by
+of rows and what the subquery finds for them (`viewkeeper.views.parsing.partners`): nothing found; found by
 other comparisons; or a truth value where EXISTS or IN is not a condition by itself.
 """
 
@@ -30,7 +30,8 @@ from viewkeeper.algebra.expressions import (
 )
 from viewkeeper.algebra.inference import type_of
 from viewkeeper.algebra.types import BOOLEAN
-from viewkeeper.views.correlation import (
+from viewkeeper.views.definition import Occurrence, Term
+from viewkeeper.views.parsing.correlation import (
     around,
     closed,
     is_correlated,
@@ -39,14 +40,13 @@ from viewkeeper.views.correlation import (
     parted,
     reads_outer_in_conditions_only,
 )
-from viewkeeper.views.definition import Occurrence, Term
-from viewkeeper.views.flattening import Joined
-from viewkeeper.views.naming import canonically_named
-from viewkeeper.views.outer_joins import label
-from viewkeeper.views.partners import ONE, ZERO, Lookup, Pairs, Question
-from viewkeeper.views.scope import Scope, Visible
-from viewkeeper.views.steps import occurrence_of
-from viewkeeper.views.subqueries import Asked, Surroundings, apart, value_name
+from viewkeeper.views.parsing.flattening import Joined
+from viewkeeper.views.parsing.naming import canonically_named
+from viewkeeper.views.parsing.outer_joins import label
+from viewkeeper.views.parsing.partners import ONE, ZERO, Lookup, Pairs, Question
+from viewkeeper.views.parsing.scope import Scope, Visible
+from viewkeeper.views.parsing.steps import occurrence_of
+from viewkeeper.views.parsing.subqueries import Asked, Surroundings, apart, value_name
 
 # The operands of IN over rows of one form or another; none for EXISTS.
 Operands = Callable[[Joined], tuple[Expression, ...]]

@@ -16,11 +16,11 @@ from viewkeeper.algebra.expressions import (
 )
 from viewkeeper.algebra.types import Schema
 from viewkeeper.errors import UsageError
-from viewkeeper.views.columns import resolved
-from viewkeeper.views.flattening import Joined
-from viewkeeper.views.sqltext import SqlText
-from viewkeeper.views.subqueries import value_of
-from viewkeeper.views.translation import Translator
+from viewkeeper.views.parsing.columns import resolved
+from viewkeeper.views.parsing.flattening import Joined
+from viewkeeper.views.parsing.sqltext import SqlText
+from viewkeeper.views.parsing.subqueries import value_of
+from viewkeeper.views.parsing.translation import Translator
 
 
 def predicates_of(

@@ -5,10 +5,12 @@ from __future__ import annotations
 from sqlglot import exp
 
 from viewkeeper.algebra.expressions import FALSE
-from viewkeeper.views import set_operations
-from viewkeeper.views.aside import put_aside
 from viewkeeper.views.catalog import Catalog
-from viewkeeper.views.conditions import (
+from viewkeeper.views.definition import Term
+from viewkeeper.views.names import Name
+from viewkeeper.views.parsing import set_operations
+from viewkeeper.views.parsing.aside import put_aside
+from viewkeeper.views.parsing.conditions import (
     conjuncts_of,
     filtered,
     is_grouped,
@@ -16,21 +18,19 @@ from viewkeeper.views.conditions import (
     is_kept_by,
     with_values,
 )
-from viewkeeper.views.correlation import closed, inside, is_correlated, reads_outer
-from viewkeeper.views.definition import Term
-from viewkeeper.views.flattening import Alternatives, Joined, require_bounded
-from viewkeeper.views.from_clause import Environment, FromReader, Named
-from viewkeeper.views.gathering import Mentioned, gathered
-from viewkeeper.views.names import Name
-from viewkeeper.views.outputs import term_of
-from viewkeeper.views.predicates import predicates_of
-from viewkeeper.views.references import References
-from viewkeeper.views.refusals import require_only
-from viewkeeper.views.scalars import compared_later
-from viewkeeper.views.sqltext import SqlText
-from viewkeeper.views.steps import Steps, Terms
-from viewkeeper.views.subqueries import Surroundings, subqueries_in
-from viewkeeper.views.syntax import parsed
+from viewkeeper.views.parsing.correlation import closed, inside, is_correlated, reads_outer
+from viewkeeper.views.parsing.flattening import Alternatives, Joined, require_bounded
+from viewkeeper.views.parsing.from_clause import Environment, FromReader, Named
+from viewkeeper.views.parsing.gathering import Mentioned, gathered
+from viewkeeper.views.parsing.outputs import term_of
+from viewkeeper.views.parsing.predicates import predicates_of
+from viewkeeper.views.parsing.references import References
+from viewkeeper.views.parsing.refusals import require_only
+from viewkeeper.views.parsing.scalars import compared_later
+from viewkeeper.views.parsing.sqltext import SqlText
+from viewkeeper.views.parsing.steps import Steps, Terms
+from viewkeeper.views.parsing.subqueries import Surroundings, subqueries_in
+from viewkeeper.views.parsing.syntax import parsed
 
 # ORDER BY is read over: a view is a bag of rows (LIMIT, which would make it matter, is refused).
 _SELECT_PARTS = (

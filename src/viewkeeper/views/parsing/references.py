@@ -13,8 +13,8 @@ from sqlglot import exp
 
 from viewkeeper.errors import nearest
 from viewkeeper.views.names import Name
-from viewkeeper.views.sqltext import SqlText
-from viewkeeper.views.steps import Terms
+from viewkeeper.views.parsing.sqltext import SqlText
+from viewkeeper.views.parsing.steps import Terms
 
 # How alike a name must be to a view's to be taken for a slip rather than for a table's.
 _SLIP = 0.8

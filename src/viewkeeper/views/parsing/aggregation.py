@@ -1,7 +1,7 @@
 """GROUP BY, HAVING and aggregates: what the outputs of a grouped SELECT are computed from.
 
 While a SELECT is read, keys and aggregates are columns with provisional names, which have no dot as
-the full name of every joined column has; `viewkeeper.views.naming` gives the final ones.
+the full name of every joined column has; `viewkeeper.views.parsing.naming` gives the final ones.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from viewkeeper.algebra.expressions import (
 )
 from viewkeeper.algebra.grouping import aggregate_fields
 from viewkeeper.algebra.types import Schema
-from viewkeeper.views.calls import arguments_of, function_name
-from viewkeeper.views.columns import path_of, resolved
 from viewkeeper.views.definition import Grouping
-from viewkeeper.views.flattening import Joined
-from viewkeeper.views.naming import canonically_named
-from viewkeeper.views.predicates import misplaced_aggregate, settled
-from viewkeeper.views.sqltext import SqlText
-from viewkeeper.views.steps import OUTER
-from viewkeeper.views.subqueries import value_of
-from viewkeeper.views.translation import Translator
+from viewkeeper.views.parsing.calls import arguments_of, function_name
+from viewkeeper.views.parsing.columns import path_of, resolved
+from viewkeeper.views.parsing.flattening import Joined
+from viewkeeper.views.parsing.naming import canonically_named
+from viewkeeper.views.parsing.predicates import misplaced_aggregate, settled
+from viewkeeper.views.parsing.sqltext import SqlText
+from viewkeeper.views.parsing.steps import OUTER
+from viewkeeper.views.parsing.subqueries import value_of
+from viewkeeper.views.parsing.translation import Translator
 
 
 @dataclass(frozen=True)

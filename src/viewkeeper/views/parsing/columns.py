@@ -6,9 +6,9 @@ from sqlglot import exp
 
 from viewkeeper.errors import UsageError, nearest
 from viewkeeper.views.names import Name, listed
-from viewkeeper.views.refusals import NOT_DETERMINISTIC, refused_not_deterministic
-from viewkeeper.views.scope import Scope, Visible
-from viewkeeper.views.sqltext import SqlText, name_of
+from viewkeeper.views.parsing.refusals import NOT_DETERMINISTIC, refused_not_deterministic
+from viewkeeper.views.parsing.scope import Scope, Visible
+from viewkeeper.views.parsing.sqltext import SqlText, name_of
 
 
 def path_of(node: exp.Column) -> tuple[tuple[Name, ...], Name]:

@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from viewkeeper.errors import UsageError, did_you_mean, nearest
-from viewkeeper.views.definition import RelationName, ViewDefinition
+from viewkeeper.views.definition import ViewDefinition
+from viewkeeper.views.keeping import kept_relations
 from viewkeeper.views.level import DECLARABLE, Level
 from viewkeeper.views.names import listed
-from viewkeeper.views.sqltext import SqlText
+from viewkeeper.views.parsing.sqltext import SqlText
 
 PROTOCOLS = (
     "sweep", "nested-sweep", "parallel-sweep", "recompute", "eca", "strobe", "c-strobe", "ring",
@@ -116,35 +117,6 @@ def _refresh(text: SqlText, value: str, offset: int) -> str:
     if name in REFRESH:
         return name
     raise _bad_value(text, "refresh", value, REFRESH, offset)
-
-
-def kept_relations(definition: ViewDefinition) -> tuple[RelationName, ...]:
-    """The relations that ``keep`` names, each read by the view; raises UsageError."""
-    written = dict(definition.settings).get("keep", "")
-    return tuple(_kept(definition, name.strip()) for name in written.split(",") if written)
-
-
-def still_kept(definition: ViewDefinition) -> list[str]:
-    """Of the relations that ``keep`` names, those that the view reads, where it may have evolved.
-
-    One under a new name is another one: what is kept of it belongs to the old name.
-    """
-    read = {str(name).casefold() for name in definition.relations}
-    written = dict(definition.settings).get("keep", "").split(",")
-    return [name.strip() for name in written if name.strip().casefold() in read]
-
-
-def _kept(definition: ViewDefinition, name: str) -> RelationName:
-    for relation in definition.relations:
-        if str(relation).casefold() == name.casefold():
-            return relation
-    known = [str(relation) for relation in definition.relations]
-    raise UsageError(
-        "bad-header",
-        f"{name} can't be kept: the view does not read it",
-        detail=f"it reads {listed(known)}",
-        hint=did_you_mean(name, known, "write -- keep: source.table, source.table"),
-    )
 
 
 def require_kept_relations(text: SqlText, definition: ViewDefinition) -> None:

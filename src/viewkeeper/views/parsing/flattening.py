@@ -16,8 +16,8 @@ from viewkeeper.algebra.expressions import Column, Comparison, Expression, subst
 from viewkeeper.algebra.types import Schema
 from viewkeeper.views.definition import Occurrence, Term
 from viewkeeper.views.names import free_name
-from viewkeeper.views.scope import Item, Scope, Visible
-from viewkeeper.views.sqltext import SqlText
+from viewkeeper.views.parsing.scope import Item, Scope, Visible
+from viewkeeper.views.parsing.sqltext import SqlText
 
 # A chain of CTEs that each use the one before twice doubles with every link: stop that early.
 OCCURRENCES_MAX = 64

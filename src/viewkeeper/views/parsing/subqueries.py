@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from viewkeeper.algebra.expressions import Expression
-from viewkeeper.views.correlation import outer_row
-from viewkeeper.views.flattening import Joined
-from viewkeeper.views.gathering import Layout, Mentioned, gathered, layout
 from viewkeeper.views.names import free_name
-from viewkeeper.views.outer_joins import label
-from viewkeeper.views.refusals import refused_expression
-from viewkeeper.views.scope import Scope
-from viewkeeper.views.sqltext import SqlText
-from viewkeeper.views.steps import Steps, Terms
+from viewkeeper.views.parsing.correlation import outer_row
+from viewkeeper.views.parsing.flattening import Joined
+from viewkeeper.views.parsing.gathering import Layout, Mentioned, gathered, layout
+from viewkeeper.views.parsing.outer_joins import label
+from viewkeeper.views.parsing.refusals import refused_expression
+from viewkeeper.views.parsing.scope import Scope
+from viewkeeper.views.parsing.sqltext import SqlText
+from viewkeeper.views.parsing.steps import Steps, Terms
 
 
 def is_subquery(node: exp.Expr) -> bool:

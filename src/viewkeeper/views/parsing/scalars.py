@@ -27,7 +27,9 @@ from viewkeeper.algebra.expressions import (
 )
 from viewkeeper.algebra.inference import type_of
 from viewkeeper.errors import UsageError
-from viewkeeper.views.correlation import (
+from viewkeeper.views.definition import Grouping, Occurrence, Term
+from viewkeeper.views.names import free_name
+from viewkeeper.views.parsing.correlation import (
     around,
     is_correlated,
     over,
@@ -36,16 +38,14 @@ from viewkeeper.views.correlation import (
     read_columns,
     reads_outer_in_conditions_only,
 )
-from viewkeeper.views.definition import Grouping, Occurrence, Term
-from viewkeeper.views.flattening import Joined
-from viewkeeper.views.names import free_name
-from viewkeeper.views.naming import canonically_named
-from viewkeeper.views.outer_joins import label
-from viewkeeper.views.partners import ZERO, Lookup, Pairs, Question
-from viewkeeper.views.scope import Scope, Visible
-from viewkeeper.views.set_operations import with_outputs
-from viewkeeper.views.steps import Steps, occurrence_of
-from viewkeeper.views.subqueries import Asked, Surroundings, apart, value_name
+from viewkeeper.views.parsing.flattening import Joined
+from viewkeeper.views.parsing.naming import canonically_named
+from viewkeeper.views.parsing.outer_joins import label
+from viewkeeper.views.parsing.partners import ZERO, Lookup, Pairs, Question
+from viewkeeper.views.parsing.scope import Scope, Visible
+from viewkeeper.views.parsing.set_operations import with_outputs
+from viewkeeper.views.parsing.steps import Steps, occurrence_of
+from viewkeeper.views.parsing.subqueries import Asked, Surroundings, apart, value_name
 
 _STRICT = (exp.Paren, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg, exp.Cast)
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)

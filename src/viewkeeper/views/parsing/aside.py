@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 from viewkeeper.algebra.expressions import Column, Expression, columns_of, substituted
 from viewkeeper.views.definition import Occurrence
-from viewkeeper.views.flattening import Alternatives, Joined
-from viewkeeper.views.scope import Scope, Visible
-from viewkeeper.views.steps import OUTER
+from viewkeeper.views.parsing.flattening import Alternatives, Joined
+from viewkeeper.views.parsing.scope import Scope, Visible
+from viewkeeper.views.parsing.steps import OUTER
 
 
 @dataclass(frozen=True)

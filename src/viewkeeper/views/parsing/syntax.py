@@ -16,7 +16,7 @@ from sqlglot.errors import ErrorLevel, ParseError, TokenError
 from sqlglot.parsers.spark import SparkParser
 
 from viewkeeper.errors import UsageError
-from viewkeeper.views.sqltext import SqlText
+from viewkeeper.views.parsing.sqltext import SqlText
 
 _SPECIAL_CALLS = ("CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "SUBSTR", "TRIM")
 

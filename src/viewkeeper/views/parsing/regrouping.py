@@ -16,8 +16,8 @@ from viewkeeper.algebra.expressions import (
 )
 from viewkeeper.views.definition import Grouping, Occurrence, Term
 from viewkeeper.views.names import free_name
-from viewkeeper.views.naming import canonically_named
-from viewkeeper.views.steps import Steps, occurrence_of
+from viewkeeper.views.parsing.naming import canonically_named
+from viewkeeper.views.parsing.steps import Steps, occurrence_of
 
 
 def joined_after_grouping(

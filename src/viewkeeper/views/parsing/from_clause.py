@@ -13,9 +13,10 @@ from viewkeeper.algebra.expressions import (
 )
 from viewkeeper.algebra.inference import type_of
 from viewkeeper.views.catalog import Catalog
-from viewkeeper.views.columns import resolved
 from viewkeeper.views.definition import Occurrence, Term
-from viewkeeper.views.flattening import (
+from viewkeeper.views.names import Name, free_name
+from viewkeeper.views.parsing.columns import resolved
+from viewkeeper.views.parsing.flattening import (
     Alternatives,
     Joined,
     base,
@@ -23,14 +24,13 @@ from viewkeeper.views.flattening import (
     embedded,
     renamed_columns,
 )
-from viewkeeper.views.gathering import Mentioned
-from viewkeeper.views.names import Name, free_name
-from viewkeeper.views.outer_joins import SideJoiner, Sides
-from viewkeeper.views.predicates import predicates_of
-from viewkeeper.views.refusals import refused_generator, refused_join, require_only
-from viewkeeper.views.scope import Item, Scope, Visible
-from viewkeeper.views.sqltext import SqlText, name_of
-from viewkeeper.views.steps import Steps, occurrence_of
+from viewkeeper.views.parsing.gathering import Mentioned
+from viewkeeper.views.parsing.outer_joins import SideJoiner, Sides
+from viewkeeper.views.parsing.predicates import predicates_of
+from viewkeeper.views.parsing.refusals import refused_generator, refused_join, require_only
+from viewkeeper.views.parsing.scope import Item, Scope, Visible
+from viewkeeper.views.parsing.sqltext import SqlText, name_of
+from viewkeeper.views.parsing.steps import Steps, occurrence_of
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,14 @@ from __future__ import annotations
 from sqlglot import exp
 
 from viewkeeper.algebra.expressions import Expression
-from viewkeeper.views.aside import put_aside
-from viewkeeper.views.calls import is_aggregate
-from viewkeeper.views.flattening import Joined
-from viewkeeper.views.membership import Membership, Operands
-from viewkeeper.views.predicates import row_translator
-from viewkeeper.views.scalars import needs_a_value, valued
-from viewkeeper.views.subqueries import Surroundings, is_subquery, subqueries_in
-from viewkeeper.views.translation import operands_of
+from viewkeeper.views.parsing.aside import put_aside
+from viewkeeper.views.parsing.calls import is_aggregate
+from viewkeeper.views.parsing.flattening import Joined
+from viewkeeper.views.parsing.membership import Membership, Operands
+from viewkeeper.views.parsing.predicates import row_translator
+from viewkeeper.views.parsing.scalars import needs_a_value, valued
+from viewkeeper.views.parsing.subqueries import Surroundings, is_subquery, subqueries_in
+from viewkeeper.views.parsing.translation import operands_of
 
 
 def conjuncts_of(node: exp.Expr) -> list[exp.Expr]:

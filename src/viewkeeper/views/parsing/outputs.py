@@ -8,21 +8,21 @@ from sqlglot import exp
 
 from viewkeeper.algebra.expressions import TRUE, Expression, Output
 from viewkeeper.errors import UsageError
-from viewkeeper.views.aggregation import (
+from viewkeeper.views.definition import Grouping, Term
+from viewkeeper.views.parsing.aggregation import (
     Aggregation,
     Selected,
     group_keys,
     grouped,
     having_condition,
 )
-from viewkeeper.views.columns import path_of, starred
-from viewkeeper.views.definition import Grouping, Term
-from viewkeeper.views.flattening import Joined
-from viewkeeper.views.gathering import distinct_predicates
-from viewkeeper.views.refusals import require_only
-from viewkeeper.views.regrouping import joined_after_grouping
-from viewkeeper.views.sqltext import SqlText
-from viewkeeper.views.steps import Steps
+from viewkeeper.views.parsing.columns import path_of, starred
+from viewkeeper.views.parsing.flattening import Joined
+from viewkeeper.views.parsing.gathering import distinct_predicates
+from viewkeeper.views.parsing.refusals import require_only
+from viewkeeper.views.parsing.regrouping import joined_after_grouping
+from viewkeeper.views.parsing.sqltext import SqlText
+from viewkeeper.views.parsing.steps import Steps
 
 
 def term_of(text: SqlText, steps: Steps, node: exp.Select, joined: Joined, named: bool) -> Term:

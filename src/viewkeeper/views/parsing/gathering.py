@@ -14,10 +14,10 @@ from sqlglot import exp
 
 from viewkeeper.algebra.expressions import Column, Expression, Output, substituted
 from viewkeeper.views.definition import Occurrence, Step, Term
-from viewkeeper.views.flattening import Alternatives, Joined
 from viewkeeper.views.names import free_name
-from viewkeeper.views.scope import Item, Scope, Visible
-from viewkeeper.views.steps import Steps, occurrence_of
+from viewkeeper.views.parsing.flattening import Alternatives, Joined
+from viewkeeper.views.parsing.scope import Item, Scope, Visible
+from viewkeeper.views.parsing.steps import Steps, occurrence_of
 
 
 @dataclass(frozen=True)
