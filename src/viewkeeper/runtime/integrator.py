@@ -97,6 +97,8 @@ def _are_one(earlier: Arrival, later: Arrival) -> bool:
 
 def states_of(batch: Sequence[Arrival]) -> list[int]:
     """For each arrival, how many states the batch has before the one that it shows in."""
+    if all(arrival.unit is None for arrival in batch):
+        return list(range(len(batch)))
     states: list[int] = []
     for place, arrival in enumerate(batch):
         if not place:
@@ -108,4 +110,4 @@ def states_of(batch: Sequence[Arrival]) -> list[int]:
 
 def last_positions(batch: Iterable[Arrival]) -> dict[str, Position]:
     """How far each source has been read when the batch is applied."""
-    return {arrival.origin.source: arrival.origin.position for arrival in batch}
+    return {origin.source: origin.position for _, origin, *_ in batch}

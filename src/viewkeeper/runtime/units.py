@@ -9,7 +9,7 @@ A source whose next part is held back stands still, for everybody: its feed's po
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from viewkeeper.algebra.types import Schema
@@ -78,7 +78,7 @@ class Units:
 
     def released(self, delivery: Delivery, now_seconds: float) -> Iterator[Delivery | Unit | Warn]:
         """What may go on, in order."""
-        if not self._machine.held and not any(map(self._tie, delivery.items)):
+        if not self._machine.held and not self._ties_any(delivery.items):
             yield delivery
             return
         self._ahead[delivery.source] = replace(delivery, items=())
@@ -89,6 +89,11 @@ class Units:
         yield from self._carried_out(self._machine.step(TimePassed(now_seconds)))
         for source in [s for s in self._ahead if not self._machine.holds(s)]:
             yield self._ahead.pop(source)
+
+    def _ties_any(self, items: Iterable[FeedItem]) -> bool:
+        if self._outboxes:
+            return any(map(self._tie, items))
+        return any(isinstance(item, SourceTransaction) and item.tie for item in items)
 
     def _tie(self, item: FeedItem) -> Tie | None:
         if not isinstance(item, SourceTransaction):

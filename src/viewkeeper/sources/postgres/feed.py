@@ -292,7 +292,7 @@ class _Open:
 
     @property
     def committed_at(self) -> dt.datetime:
-        return pgoutput.EPOCH + dt.timedelta(0, 0, self._microseconds)
+        return pgoutput.moment(self._microseconds)
 
     def rows(self, relation: str) -> tuple[list[Any], list[Any]]:
         """Deleted and inserted rows of the relation in the current piece."""

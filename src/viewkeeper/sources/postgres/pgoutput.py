@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from viewkeeper.algebra.types import Row, Value
 from viewkeeper.errors import invariant
 
-EPOCH = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
+# PostgreSQL counts from the year 2000.
+_EPOCH_MICROSECONDS = int(dt.datetime(2000, 1, 1, tzinfo=dt.UTC).timestamp()) * 1_000_000
 
 _BEGIN = struct.Struct(">QI")
 _LENGTH = struct.Struct(">I")
@@ -68,8 +69,13 @@ class MissingOldValue(ValueError):
 
 
 def decode_begin(payload: bytes) -> tuple[int, int]:
-    """When it was committed, in microseconds since `EPOCH`, and its xid's lower 32 bits."""
+    """When it was committed, as a number for `moment`, and its xid's lower 32 bits."""
     return _BEGIN.unpack_from(payload, 9)
+
+
+def moment(microseconds: int) -> dt.datetime:
+    """A time of the stream. (Dividing is exact enough here, and three times as fast as a timedelta.)"""
+    return dt.datetime.fromtimestamp((microseconds + _EPOCH_MICROSECONDS) / 1e6, dt.UTC)
 
 
 def end_of_commit(payload: bytes) -> int:

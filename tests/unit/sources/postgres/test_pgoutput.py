@@ -1,6 +1,9 @@
+import datetime as dt
 import struct
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from viewkeeper.sources.postgres import pgoutput
 from viewkeeper.sources.postgres.pgoutput import MissingOldValue, TupleDecoder, UnreadableValue
@@ -74,7 +77,14 @@ def test_a_value_that_can_not_be_parsed_says_which_column_it_was():
 def test_begin_and_commit_carry_their_places():
     begin = b"B" + struct.pack(">QQI", 99, 86_400_000_000, 4_000_000_000)
     assert pgoutput.decode_begin(begin) == (86_400_000_000, 4_000_000_000)
+    assert pgoutput.moment(86_400_000_000).isoformat() == "2000-01-02T00:00:00+00:00"
     assert pgoutput.end_of_commit(b"C" + struct.pack(">BQQQ", 0, 99, 120, 0)) == 120
+
+
+@given(st.integers(0, 60 * 365 * 86_400 * 1_000_000))
+def test_a_moment_is_exact_to_the_microsecond(microseconds: int):
+    since = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
+    assert pgoutput.moment(microseconds) == since + dt.timedelta(microseconds=microseconds)
 
 
 def test_a_relation_is_described_with_its_columns():
