@@ -90,3 +90,10 @@ def test_the_seeds_have_all_they_should_have():
         simulated(PROTOCOLS["nested-sweep"], seed, Size()).states < 6 for seed in range(200)
     )
     assert changing > 40  # runs in which updates met and were absorbed
+
+
+def test_an_answer_that_misses_an_insertion_but_not_its_deletion_leads_to_keys_all_the_same():
+    size = Size(sources=3, transactions=24, shape=Shape.ANY, spread=True)
+    network = Network(fifo=False, inversions=True)
+    outcome = simulated(PROTOCOLS["batched-sweep"], 1_001_241, size, network)
+    assert outcome.is_good, outcome.verdict

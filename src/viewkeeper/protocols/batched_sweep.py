@@ -233,7 +233,9 @@ class BatchedSweep(ViewManager):
         answer = self._corrected((route.start[0], alias), rows, reflects)
         # Rows that only a correction knows (deleted before we asked) lead to keys as well.
         columns = tuple(Output(name, Column(name)) for name in rows.schema.names)
-        found = rows
+        # An answer that reflects a deletion and not the insertion before it has less than no such row:
+        # that must lead to keys, too, and not cancel those that a correction leads to.
+        found = rows if reflects.is_prefix else rows.support()
         for correction in (answer.later, answer.missing):
             if correction is not None:
                 found = found + correction.support().select(columns)

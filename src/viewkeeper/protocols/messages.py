@@ -31,6 +31,11 @@ class Reflected:
         return (number <= self.upto and number not in self.without) or number in self.also
 
     @property
+    def is_prefix(self) -> bool:
+        """Whether it is a state that the source itself went through."""
+        return not self.also and not self.without
+
+    @property
     def highest(self) -> int:
         """No transaction with a higher number is reflected."""
         return max(self.upto, *self.also) if self.also else self.upto
