@@ -9,7 +9,7 @@ from viewkeeper.dashboard.lab.painting import painted_example, painted_run
 from viewkeeper.dashboard.lab.playing import played_scenario, played_trial
 from viewkeeper.dashboard.lab.plots import staleness
 from viewkeeper.protocols.registry import PROTOCOLS
-from viewkeeper.simulator.merge_examples import EXAMPLES
+from viewkeeper.simulator.merging.examples import EXAMPLES
 from viewkeeper.simulator.scenario_file import shipped_names
 
 # SWEEP, section 5.2: the four states of Figure 5, rows with their counts.

@@ -34,9 +34,9 @@ from viewkeeper.evolution.states import TRANSITIONS, Happening, State
 from viewkeeper.evolution.synchronization import Synchronized, synchronized
 from viewkeeper.protocols.messages import InstallChange, Reflected
 from viewkeeper.simulator.choices import Commit, DeliverMessage, DeliverQuestion
-from viewkeeper.simulator.evolution_checking import judged
-from viewkeeper.simulator.evolution_scenario import EvolutionScenario
-from viewkeeper.simulator.evolution_world import EvolutionWorld
+from viewkeeper.simulator.evolution.checking import judged
+from viewkeeper.simulator.evolution.scenario import EvolutionScenario
+from viewkeeper.simulator.evolution.world import EvolutionWorld
 from viewkeeper.timeline import Cut, Transaction
 from viewkeeper.views.assembly import evaluated
 from viewkeeper.views.catalog import Catalog, CatalogRelation

@@ -31,9 +31,9 @@ from viewkeeper.protocols.messages import (
     TransactionArrived,
 )
 from viewkeeper.protocols.mre import MreWrapper
-from viewkeeper.simulator.medwrap_costs import medwrap_costs
-from viewkeeper.simulator.medwrap_journal import MedwrapJournal
-from viewkeeper.simulator.medwrap_run import (
+from viewkeeper.simulator.medwrap.costs import medwrap_costs
+from viewkeeper.simulator.medwrap.journal import MedwrapJournal
+from viewkeeper.simulator.medwrap.run import (
     MedwrapOptions,
     MedwrapScheduler,
     medwrap_scenario,
@@ -41,10 +41,10 @@ from viewkeeper.simulator.medwrap_run import (
     simplistic_changes,
     simulated_medwrap,
 )
-from viewkeeper.simulator.medwrap_world import MedwrapWorld
+from viewkeeper.simulator.medwrap.snapshot_source import SnapshotSource
+from viewkeeper.simulator.medwrap.world import MedwrapWorld
 from viewkeeper.simulator.run import judged
 from viewkeeper.simulator.scenario import Network, Scenario
-from viewkeeper.simulator.snapshot_source import SnapshotSource
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.definition import Occurrence, RelationName, Term, ViewDefinition
 from viewkeeper.views.level import Level

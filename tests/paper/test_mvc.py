@@ -28,7 +28,7 @@ from viewkeeper.merging.mixtures import Promise, algorithm_for
 from viewkeeper.merging.painting import Painting
 from viewkeeper.merging.simple_painting import SimplePainting
 from viewkeeper.merging.table import ViewUpdateTable
-from viewkeeper.simulator.merge_examples import EXAMPLES, merge_groups_of, played_example
+from viewkeeper.simulator.merging.examples import EXAMPLES, merge_groups_of, played_example
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.definition import Occurrence, RelationName, Term, ViewDefinition
 from viewkeeper.views.level import Level

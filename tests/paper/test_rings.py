@@ -31,14 +31,14 @@ from viewkeeper.protocols.tokens import Increment, LocalData, Token
 from viewkeeper.simulator.choices import Commit, Deliver
 from viewkeeper.simulator.generator import Shape, Size
 from viewkeeper.simulator.moods import run_to_end
-from viewkeeper.simulator.ring_costs import chain_scenario, ring_costs, ring_latencies, tick
-from viewkeeper.simulator.ring_exploration import explored
-from viewkeeper.simulator.ring_run import (
+from viewkeeper.simulator.rings.costs import chain_scenario, ring_costs, ring_latencies, tick
+from viewkeeper.simulator.rings.exploration import explored
+from viewkeeper.simulator.rings.run import (
     RingOptions,
     RingScheduler,
     simulated_ring,
 )
-from viewkeeper.simulator.ring_world import MakeSystem, RingWorld
+from viewkeeper.simulator.rings.world import MakeSystem, RingWorld
 from viewkeeper.simulator.scenario import Scenario
 from viewkeeper.timeline import Cut, Transaction
 from viewkeeper.views.definition import Occurrence, RelationName, Term, ViewDefinition

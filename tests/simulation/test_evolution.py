@@ -34,10 +34,10 @@ from viewkeeper.evolution.preferences import Preferences
 from viewkeeper.evolution.quality import Extent
 from viewkeeper.evolution.query_engine import Answered, QueryEngine
 from viewkeeper.evolution.rewriting import EvolvingView
-from viewkeeper.simulator.evolution_checking import EvolutionVerdict, judged
-from viewkeeper.simulator.evolution_generator import random_evolution
-from viewkeeper.simulator.evolution_scenario import EvolutionScenario
-from viewkeeper.simulator.evolution_world import (
+from viewkeeper.simulator.evolution.checking import EvolutionVerdict, judged
+from viewkeeper.simulator.evolution.generator import random_evolution
+from viewkeeper.simulator.evolution.scenario import EvolutionScenario
+from viewkeeper.simulator.evolution.world import (
     EvolutionScheduler,
     EvolutionWorld,
 )

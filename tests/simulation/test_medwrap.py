@@ -13,7 +13,7 @@ from viewkeeper.protocols.medwrap import Medwrap
 from viewkeeper.protocols.medwrap_messages import Detection
 from viewkeeper.protocols.simplistic import Simplistic
 from viewkeeper.simulator.generator import Shape, Size
-from viewkeeper.simulator.medwrap_run import MedwrapOptions, medwrap_scenario, simulated_medwrap
+from viewkeeper.simulator.medwrap.run import MedwrapOptions, medwrap_scenario, simulated_medwrap
 from viewkeeper.simulator.run import simulated
 from viewkeeper.simulator.scenario import Network
 

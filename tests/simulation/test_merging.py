@@ -22,8 +22,8 @@ from viewkeeper.merging.mixtures import algorithm_for
 from viewkeeper.merging.painting import Painting as PaintingAlgorithm
 from viewkeeper.merging.pass_through import PassThrough
 from viewkeeper.merging.simple_painting import SimplePainting
-from viewkeeper.simulator.merge_journal import MergeJournal
-from viewkeeper.simulator.merge_run import (
+from viewkeeper.simulator.merging.journal import MergeJournal
+from viewkeeper.simulator.merging.run import (
     MergeOptions,
     MergeOutcome,
     MergeScheduler,
@@ -31,8 +31,8 @@ from viewkeeper.simulator.merge_run import (
     merge_world,
     simulated_merge,
 )
-from viewkeeper.simulator.merge_scenario import MergeSize, Painting, random_merge_scenario
-from viewkeeper.simulator.merge_world import MergeWorld
+from viewkeeper.simulator.merging.scenario import MergeSize, Painting, random_merge_scenario
+from viewkeeper.simulator.merging.world import MergeWorld
 from viewkeeper.simulator.scenario import Network
 from viewkeeper.views.level import Level
 

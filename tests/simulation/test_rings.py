@@ -12,14 +12,14 @@ import pytest
 from viewkeeper.protocols.quiescent_ring import Refresh
 from viewkeeper.simulator.generator import Shape, Size
 from viewkeeper.simulator.moods import run_to_end
-from viewkeeper.simulator.ring_exploration import explored
-from viewkeeper.simulator.ring_run import (
+from viewkeeper.simulator.rings.exploration import explored
+from viewkeeper.simulator.rings.run import (
     RingOptions,
     RingScheduler,
     ring_scenario,
     simulated_ring,
 )
-from viewkeeper.simulator.ring_world import Demands, RingWorld
+from viewkeeper.simulator.rings.world import Demands, RingWorld
 from viewkeeper.views.level import Level
 
 SEEDS = int(os.environ.get("VIEWKEEPER_RING_SEEDS", "96"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from viewkeeper.simulator.merge_examples import EXAMPLES, played_example
+from viewkeeper.simulator.merging.examples import EXAMPLES, played_example
 
 FOLDER = Path(__file__).parent
 

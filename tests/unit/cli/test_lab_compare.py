@@ -17,7 +17,7 @@ from viewkeeper.cli.lab import compare_rings, compare_sweep
 from viewkeeper.cli.lab.compare_medwrap import MedwrapSection
 from viewkeeper.cli.lab.comparing import SECTIONS
 from viewkeeper.simulator.comparison import Measured, compared
-from viewkeeper.simulator.ring_costs import RingCost, ring_costs
+from viewkeeper.simulator.rings.costs import RingCost, ring_costs
 from viewkeeper.views.level import Level
 
 Capture = pytest.CaptureFixture[str]

@@ -12,7 +12,7 @@ import pytest
 from viewkeeper.cli import execute
 from viewkeeper.cli.lab import ring_trial
 from viewkeeper.protocols.ring_machines import RingSystem
-from viewkeeper.simulator.ring_run import RING_PROTOCOLS, RingOptions
+from viewkeeper.simulator.rings.run import RING_PROTOCOLS, RingOptions
 from viewkeeper.views.definition import RelationName, ViewDefinition
 
 Capture = pytest.CaptureFixture[str]

@@ -15,8 +15,8 @@ from viewkeeper.cli import execute
 from viewkeeper.cli.lab import several_views
 from viewkeeper.errors import InvariantViolated
 from viewkeeper.merging.pass_through import PassThrough
-from viewkeeper.simulator.merge_examples import EXAMPLES
-from viewkeeper.simulator.merge_run import MergeOptions
+from viewkeeper.simulator.merging.examples import EXAMPLES
+from viewkeeper.simulator.merging.run import MergeOptions
 
 Capture = pytest.CaptureFixture[str]
 TRANSCRIPTS = Path(__file__).parents[2] / "scenarios" / "mvc"

@@ -34,7 +34,7 @@ from viewkeeper.evolution.knowledge import Knowledge
 from viewkeeper.evolution.management import Management
 from viewkeeper.evolution.quality import Extent
 from viewkeeper.evolution.synchronization import synchronized
-from viewkeeper.simulator.evolution_source import contents_after
+from viewkeeper.simulator.evolution.source import contents_after
 from viewkeeper.timeline import Cut
 from viewkeeper.views.assembly import evaluated
 from viewkeeper.views.definition import RelationName

@@ -15,7 +15,7 @@ from viewkeeper.runtime import buffering
 from viewkeeper.runtime.batch_end import BatchEnd
 from viewkeeper.runtime.buffering import BufferedManager
 from viewkeeper.simulator.generator import Shape, Size, random_scenario
-from viewkeeper.simulator.medwrap_run import medwrap_scenario
+from viewkeeper.simulator.medwrap.run import medwrap_scenario
 from viewkeeper.views import Level
 
 SEEDS = range(12)

@@ -12,7 +12,7 @@ from viewkeeper.errors import UsageError
 from viewkeeper.protocols.registry import PROTOCOLS, unknown_protocol
 from viewkeeper.protocols.simplistic import Simplistic
 from viewkeeper.simulator.generator import Shape, Size
-from viewkeeper.simulator.ring_run import RING_PROTOCOLS
+from viewkeeper.simulator.rings.run import RING_PROTOCOLS
 from viewkeeper.simulator.scenario import Network
 
 # These have several relations at a source, also where the view manager of the same name has not.

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from viewkeeper.cli.lab.section import PAPER, Section, tell_numbers
 from viewkeeper.cli.output import write_line
-from viewkeeper.simulator.medwrap_costs import MedwrapCost, medwrap_costs
+from viewkeeper.simulator.medwrap.costs import MedwrapCost, medwrap_costs
 from viewkeeper.simulator.plots import Panel, Points, merged
 
 # What each varies around: so many sources, relations at each, conflicts at each.

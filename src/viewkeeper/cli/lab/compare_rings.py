@@ -11,7 +11,7 @@ from viewkeeper.cli.output import write_line
 from viewkeeper.protocols.quiescent_ring import QuiescentRing
 from viewkeeper.protocols.ring import Ring
 from viewkeeper.simulator.plots import Panel, Points, merged
-from viewkeeper.simulator.ring_costs import RingCost, ring_costs
+from viewkeeper.simulator.rings.costs import RingCost, ring_costs
 
 SOURCES = (2, 3, 4, 5, 6)
 CASES = {"one": "one source updated", "all": "all sources updated at once"}

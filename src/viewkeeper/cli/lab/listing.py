@@ -13,8 +13,8 @@ from viewkeeper.cli.output import console, write_json
 from viewkeeper.protocols.messages import Assumptions
 from viewkeeper.protocols.mre import MreWrapper
 from viewkeeper.protocols.registry import PROTOCOLS
-from viewkeeper.simulator.medwrap_run import MedwrapOptions
-from viewkeeper.simulator.ring_run import RING_PROTOCOLS
+from viewkeeper.simulator.medwrap.run import MedwrapOptions
+from viewkeeper.simulator.rings.run import RING_PROTOCOLS
 from viewkeeper.views.level import Level
 
 

@@ -12,8 +12,8 @@ from viewkeeper.errors import UsageError, invariant
 from viewkeeper.protocols.medwrap_messages import Detection
 from viewkeeper.protocols.simplistic import Simplistic
 from viewkeeper.simulator.journal import Journal
-from viewkeeper.simulator.medwrap_journal import MedwrapJournal
-from viewkeeper.simulator.medwrap_run import (
+from viewkeeper.simulator.medwrap.journal import MedwrapJournal
+from viewkeeper.simulator.medwrap.run import (
     RELATIONS_PER_SOURCE_MAX,
     MedwrapOptions,
     medwrap_scenario,

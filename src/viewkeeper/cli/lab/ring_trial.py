@@ -11,9 +11,9 @@ from viewkeeper.errors import UsageError, invariant
 from viewkeeper.protocols.quiescent_ring import QuiescentRing, Refresh
 from viewkeeper.protocols.ring_terms import RingTerms
 from viewkeeper.simulator.journal import Journal
-from viewkeeper.simulator.ring_costs import ring_latencies
-from viewkeeper.simulator.ring_journal import RingJournal
-from viewkeeper.simulator.ring_run import RingOptions, simulated_ring
+from viewkeeper.simulator.rings.costs import ring_latencies
+from viewkeeper.simulator.rings.journal import RingJournal
+from viewkeeper.simulator.rings.run import RingOptions, simulated_ring
 from viewkeeper.simulator.run import Outcome
 from viewkeeper.simulator.scenario import Network
 from viewkeeper.views.level import Level

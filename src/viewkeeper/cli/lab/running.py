@@ -12,7 +12,7 @@ from viewkeeper.cli.lab.trial import Trial
 from viewkeeper.cli.output import FAILED, console, write_json, write_line
 from viewkeeper.errors import InvariantViolated
 from viewkeeper.simulator.journal import Journal
-from viewkeeper.simulator.ring_run import RingOutcome
+from viewkeeper.simulator.rings.run import RingOutcome
 from viewkeeper.simulator.run import Outcome
 
 

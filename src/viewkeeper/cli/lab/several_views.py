@@ -14,9 +14,9 @@ from viewkeeper.cli.lab.running import write_contradiction
 from viewkeeper.cli.lab.trial import Wish
 from viewkeeper.cli.output import FAILED, console, write_json, write_line
 from viewkeeper.errors import InvariantViolated, UsageError
-from viewkeeper.simulator.merge_journal import MergeJournal
-from viewkeeper.simulator.merge_run import MergeOptions, MergeOutcome, simulated_merge
-from viewkeeper.simulator.merge_scenario import MergeSize, Painting
+from viewkeeper.simulator.merging.journal import MergeJournal
+from viewkeeper.simulator.merging.run import MergeOptions, MergeOutcome, simulated_merge
+from viewkeeper.simulator.merging.scenario import MergeSize, Painting
 
 # Tells people what happened in a run, or returns it for JSON.
 Tell = Callable[[MergeJournal], dict[str, Any]]

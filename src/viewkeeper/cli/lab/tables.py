@@ -10,9 +10,9 @@ from viewkeeper.cli.lab.several_views import ViewsTrial, run_views, write_tables
 from viewkeeper.cli.output import write_file, write_json, write_line
 from viewkeeper.errors import UsageError
 from viewkeeper.merging.drawing import Drawing
-from viewkeeper.simulator.merge_examples import EXAMPLES, MergeExample, played_example
-from viewkeeper.simulator.merge_journal import MergeEntry, MergeJournal
-from viewkeeper.simulator.merge_svg import tables_svg
+from viewkeeper.simulator.merging.examples import EXAMPLES, MergeExample, played_example
+from viewkeeper.simulator.merging.journal import MergeEntry, MergeJournal
+from viewkeeper.simulator.merging.pictures import tables_svg
 
 PAPER = "MVC"
 # The paper's examples by the names that they have beside other scenarios.

@@ -10,8 +10,8 @@ from viewkeeper.dashboard.lab.painting import painted_example, painted_run
 from viewkeeper.dashboard.lab.playing import played_scenario, played_trial
 from viewkeeper.dashboard.lab.plots import plot_names, plotted
 from viewkeeper.protocols.registry import PROTOCOLS
-from viewkeeper.simulator.merge_examples import EXAMPLES
-from viewkeeper.simulator.merge_scenario import Painting
+from viewkeeper.simulator.merging.examples import EXAMPLES
+from viewkeeper.simulator.merging.scenario import Painting
 from viewkeeper.simulator.scenario_file import load_scenario, shipped_names
 
 _SEED = Parameter("seed", "query", int, "which run: the same seed, the same run")

@@ -9,8 +9,8 @@ from viewkeeper.protocols.messages import InstallChange
 from viewkeeper.protocols.ring_messages import TokenArrived
 from viewkeeper.protocols.tokens import Token
 from viewkeeper.simulator.journal import Journal, rows_text
-from viewkeeper.simulator.medwrap_journal import MedwrapJournal
-from viewkeeper.simulator.ring_journal import Envelope, RingJournal
+from viewkeeper.simulator.medwrap.journal import MedwrapJournal
+from viewkeeper.simulator.rings.journal import Envelope, RingJournal
 from viewkeeper.timeline import Transaction
 
 Facts = dict[str, Any]

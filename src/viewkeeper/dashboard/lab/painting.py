@@ -6,10 +6,10 @@ from typing import Any
 
 from viewkeeper.errors import UsageError
 from viewkeeper.merging.drawing import Drawing
-from viewkeeper.simulator.merge_examples import EXAMPLES, played_example
-from viewkeeper.simulator.merge_journal import MergeJournal
-from viewkeeper.simulator.merge_run import MergeOptions, simulated_merge
-from viewkeeper.simulator.merge_scenario import MergeSize, Painting
+from viewkeeper.simulator.merging.examples import EXAMPLES, played_example
+from viewkeeper.simulator.merging.journal import MergeJournal
+from viewkeeper.simulator.merging.run import MergeOptions, simulated_merge
+from viewkeeper.simulator.merging.scenario import MergeSize, Painting
 
 VIEWS_MAX = 8
 

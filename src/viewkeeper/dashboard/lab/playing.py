@@ -17,8 +17,8 @@ from viewkeeper.dashboard.lab.journals import (
 from viewkeeper.protocols.registry import protocol_named
 from viewkeeper.simulator.charts import words
 from viewkeeper.simulator.journal import WAREHOUSE, Entry
-from viewkeeper.simulator.medwrap_journal import MedwrapJournal
-from viewkeeper.simulator.ring_journal import RingJournal
+from viewkeeper.simulator.medwrap.journal import MedwrapJournal
+from viewkeeper.simulator.rings.journal import RingJournal
 from viewkeeper.simulator.run import Outcome
 from viewkeeper.simulator.scenario_file import load_scenario, played
 

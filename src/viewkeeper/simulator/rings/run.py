@@ -16,8 +16,8 @@ from viewkeeper.protocols.ring_terms import RingTerms
 from viewkeeper.simulator.choices import Deliver
 from viewkeeper.simulator.generator import Size, random_scenario
 from viewkeeper.simulator.moods import Moody, run_to_end
-from viewkeeper.simulator.ring_journal import RingJournal
-from viewkeeper.simulator.ring_world import Choice, Demands, MakeSystem, RingWorld
+from viewkeeper.simulator.rings.journal import RingJournal
+from viewkeeper.simulator.rings.world import Choice, Demands, MakeSystem, RingWorld
 from viewkeeper.simulator.run import Outcome, judged
 from viewkeeper.simulator.scenario import Scenario
 from viewkeeper.views.definition import Term, ViewDefinition

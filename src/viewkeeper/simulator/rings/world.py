@@ -2,7 +2,7 @@
 
 As in `world`, nothing happens by itself: `choices` lists what could, `take` makes it happen. Every
 message that is on its way can be the next to arrive. After every step the two invariants of the paper's
-proof are checked (`ring_invariants`), by evaluation from scratch.
+proof are checked (`invariants`), by evaluation from scratch.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from viewkeeper.protocols.ring_messages import (
 )
 from viewkeeper.protocols.tokens import Token, sources_of
 from viewkeeper.simulator.choices import Commit, Deliver
-from viewkeeper.simulator.ring_invariants import RingInvariants
-from viewkeeper.simulator.ring_journal import Envelope, RingJournal
+from viewkeeper.simulator.rings.invariants import RingInvariants
+from viewkeeper.simulator.rings.journal import Envelope, RingJournal
 from viewkeeper.simulator.scenario import Scenario
 from viewkeeper.timeline import Cut
 from viewkeeper.views.definition import RelationName, ViewDefinition

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
 from viewkeeper.errors import invariant
-from viewkeeper.simulator.ring_world import RingWorld
+from viewkeeper.simulator.rings.world import RingWorld
 from viewkeeper.views.assembly import Assembly
 from viewkeeper.views.definition import ViewDefinition
 

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 from viewkeeper.consistency import SourceHistories, check
 from viewkeeper.evolution.changes import SchemaChanged, Update
-from viewkeeper.simulator.evolution_source import Contents
-from viewkeeper.simulator.evolution_world import EvolutionWorld, Record
+from viewkeeper.simulator.evolution.source import Contents
+from viewkeeper.simulator.evolution.world import EvolutionWorld, Record
 from viewkeeper.timeline import Cut, Transaction
 from viewkeeper.views.definition import RelationName, ViewDefinition
 from viewkeeper.views.level import Level

@@ -42,9 +42,9 @@ from viewkeeper.protocols.messages import (
     TransactionArrived,
 )
 from viewkeeper.simulator.choices import Commit, DeliverQuestion, Reveal
-from viewkeeper.simulator.medwrap_journal import MedwrapJournal
+from viewkeeper.simulator.medwrap.journal import MedwrapJournal
+from viewkeeper.simulator.medwrap.snapshot_source import SnapshotSource
 from viewkeeper.simulator.scenario import Network, Scenario
-from viewkeeper.simulator.snapshot_source import SnapshotSource
 from viewkeeper.timeline import Cut, Transaction
 
 MakeWrapper = Callable[[Mediation, str], MedwrapWrapper]

@@ -27,7 +27,7 @@ from viewkeeper.merging.messages import (
 from viewkeeper.protocols.inbox import Inbox, SettledMessage, TransactionMessage
 from viewkeeper.protocols.messages import AskSource, SourceSettled, TransactionArrived
 from viewkeeper.simulator.choices import Commit, Deliver, Reveal
-from viewkeeper.simulator.merge_channels import (
+from viewkeeper.simulator.merging.channels import (
     INTEGRATOR,
     MERGE,
     WAREHOUSE,
@@ -39,7 +39,7 @@ from viewkeeper.simulator.merge_channels import (
     InOrder,
     Refresh,
 )
-from viewkeeper.simulator.merge_managers import (
+from viewkeeper.simulator.merging.managers import (
     Answer,
     BlockClosed,
     Change,
@@ -48,7 +48,7 @@ from viewkeeper.simulator.merge_managers import (
     Replacement,
     Settled,
 )
-from viewkeeper.simulator.merge_scenario import MergeScenario
+from viewkeeper.simulator.merging.scenario import MergeScenario
 from viewkeeper.simulator.scenario import Network
 from viewkeeper.simulator.source import SimulatedSource
 from viewkeeper.timeline import Cut, Transaction

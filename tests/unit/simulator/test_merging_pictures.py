@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 
-from viewkeeper.simulator.merge_examples import EXAMPLES, played_example
-from viewkeeper.simulator.merge_svg import tables_svg
+from viewkeeper.simulator.merging.examples import EXAMPLES, played_example
+from viewkeeper.simulator.merging.pictures import tables_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -18,8 +18,8 @@ from viewkeeper.errors import invariant
 from viewkeeper.protocols.quiescent_ring import QuiescentRing
 from viewkeeper.protocols.ring import Ring
 from viewkeeper.simulator.choices import Commit, Deliver
-from viewkeeper.simulator.ring_run import RingOptions
-from viewkeeper.simulator.ring_world import RingWorld
+from viewkeeper.simulator.rings.run import RingOptions
+from viewkeeper.simulator.rings.world import RingWorld
 from viewkeeper.simulator.scenario import Scenario
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.definition import Occurrence, RelationName, Term, ViewDefinition

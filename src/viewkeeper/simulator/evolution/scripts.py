@@ -22,7 +22,7 @@ from viewkeeper.evolution.changes import (
     Update,
     catalog_after,
 )
-from viewkeeper.simulator.evolution_source import contents_after
+from viewkeeper.simulator.evolution.source import contents_after
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName

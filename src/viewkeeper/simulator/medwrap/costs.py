@@ -26,8 +26,8 @@ from viewkeeper.algebra.types import INTEGER
 from viewkeeper.errors import invariant
 from viewkeeper.protocols.simplistic import Simplistic
 from viewkeeper.simulator.choices import Commit, DeliverMessage, DeliverQuestion
-from viewkeeper.simulator.medwrap_run import MedwrapOptions
-from viewkeeper.simulator.medwrap_world import (
+from viewkeeper.simulator.medwrap.run import MedwrapOptions
+from viewkeeper.simulator.medwrap.world import (
     DeliverQuery,
     DeliverToMediator,
     DeliverToWrapper,

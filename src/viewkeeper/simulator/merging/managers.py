@@ -24,7 +24,7 @@ from viewkeeper.protocols.messages import (
     InstallChange,
     Reflected,
 )
-from viewkeeper.simulator.merge_scenario import ManagedView
+from viewkeeper.simulator.merging.scenario import ManagedView
 from viewkeeper.simulator.world import steps_of
 from viewkeeper.timeline import Cut, Transaction
 from viewkeeper.views.assembly import Assembly

@@ -27,8 +27,8 @@ from viewkeeper.evolution.messages import (
 from viewkeeper.evolution.versions import ViewVersion
 from viewkeeper.protocols.messages import InstallChange, SourceSettled
 from viewkeeper.simulator.choices import Commit, DeliverMessage, DeliverQuestion, Reveal
-from viewkeeper.simulator.evolution_scenario import EvolutionScenario
-from viewkeeper.simulator.evolution_source import EvolvingSource
+from viewkeeper.simulator.evolution.scenario import EvolutionScenario
+from viewkeeper.simulator.evolution.source import EvolvingSource
 from viewkeeper.simulator.moods import Moody
 from viewkeeper.timeline import Cut
 

@@ -19,7 +19,7 @@ from viewkeeper.merging.messages import (
     WarehouseCommitted,
 )
 from viewkeeper.merging.mixtures import Promise
-from viewkeeper.simulator.merge_journal import MergeJournal
+from viewkeeper.simulator.merging.journal import MergeJournal
 from viewkeeper.views.level import Level
 
 Message = RelevanceArrived | ActionListArrived

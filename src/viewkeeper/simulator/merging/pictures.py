@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from viewkeeper.merging.drawing import Drawing
 from viewkeeper.merging.rows import Colour
 from viewkeeper.simulator import svg
-from viewkeeper.simulator.merge_journal import MergeEntry
+from viewkeeper.simulator.merging.journal import MergeEntry
 
 MARGIN, LINE, CELL_HEIGHT = 20.0, 22.0, 24.0
 CHARACTER = 8.0

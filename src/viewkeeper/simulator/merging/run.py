@@ -14,14 +14,14 @@ from viewkeeper.merging.merge_groups import MergeGroups
 from viewkeeper.merging.mixtures import Promise, algorithm_for
 from viewkeeper.merging.table import ViewUpdateTable
 from viewkeeper.simulator.choices import Commit, Deliver
-from viewkeeper.simulator.merge_channels import Choice, Refresh
-from viewkeeper.simulator.merge_scenario import (
+from viewkeeper.simulator.merging.channels import Choice, Refresh
+from viewkeeper.simulator.merging.scenario import (
     MergeScenario,
     MergeSize,
     Painting,
     random_merge_scenario,
 )
-from viewkeeper.simulator.merge_world import MergeWorld, Watch
+from viewkeeper.simulator.merging.world import MergeWorld, Watch
 from viewkeeper.simulator.moods import Moody, run_to_end
 from viewkeeper.simulator.scenario import Network
 from viewkeeper.timeline import Cut

@@ -21,8 +21,8 @@ from viewkeeper.protocols.simplistic import Simplistic
 from viewkeeper.protocols.sweep import Sweep
 from viewkeeper.simulator.choices import Commit, DeliverMessage, Reveal
 from viewkeeper.simulator.generator import Shape, Size, random_scenario
-from viewkeeper.simulator.medwrap_journal import MedwrapJournal
-from viewkeeper.simulator.medwrap_world import Choice, MedwrapWorld
+from viewkeeper.simulator.medwrap.journal import MedwrapJournal
+from viewkeeper.simulator.medwrap.world import Choice, MedwrapWorld
 from viewkeeper.simulator.moods import Moody, run_to_end
 from viewkeeper.simulator.run import Outcome, judged
 from viewkeeper.simulator.scenario import Network, Scenario

@@ -26,8 +26,8 @@ from viewkeeper.evolution.knowledge import Containment, JoinConstraint, Knowledg
 from viewkeeper.evolution.preferences import Parts, Preferences
 from viewkeeper.evolution.quality import Extent
 from viewkeeper.evolution.rewriting import EvolvingView
-from viewkeeper.simulator.evolution_scenario import EvolutionScenario
-from viewkeeper.simulator.evolution_scripts import ScriptWriter
+from viewkeeper.simulator.evolution.scenario import EvolutionScenario
+from viewkeeper.simulator.evolution.scripts import ScriptWriter
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import Occurrence, RelationName, Term, ViewDefinition
 

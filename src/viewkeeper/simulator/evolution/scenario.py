@@ -10,7 +10,7 @@ from viewkeeper.algebra import Bag
 from viewkeeper.evolution.changes import Update
 from viewkeeper.evolution.knowledge import Knowledge
 from viewkeeper.evolution.rewriting import EvolvingView
-from viewkeeper.simulator.evolution_source import Contents, contents_after
+from viewkeeper.simulator.evolution.source import Contents, contents_after
 from viewkeeper.timeline import Cut
 from viewkeeper.views.assembly import evaluated
 from viewkeeper.views.catalog import Catalog
