@@ -1,8 +1,8 @@
-"""The pages of ``docs/reference``, made from the program."""
+"""The pages that are made from the program: ``docs/reference``, and which protocol keeps what."""
 
 from __future__ import annotations
 
-from docsite import commands, error_codes, settings, shapes
+from docsite import commands, error_codes, settings, shapes, view_classes
 from docsite.interface import page as interface_page
 from viewkeeper.runtime.metrics import METRICS
 
@@ -20,6 +20,7 @@ def quick_pages() -> dict[str, str]:
         "reference/errors.md": error_codes.page(),
         "reference/metrics.md": metrics_page(),
         "reference/api.md": interface_page(),
+        "protocols/classes.md": view_classes.page(),
     }
 
 

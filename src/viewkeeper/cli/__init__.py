@@ -3,7 +3,8 @@
 One duty: to turn words into calls and results into output. It must not know protocol internals. Exit
 codes everywhere: 0 good, 1 a check failed, 2 usage, 3 undecided, 130 interrupted.
 
-Commands import what they do only when they run, so that ``--help`` is there at once.
+Commands import what they do only when they run, so that ``--help`` is there at once. Begin with `run`;
+each command is a module of its name, `output` has what all of them write with.
 """
 
 from __future__ import annotations

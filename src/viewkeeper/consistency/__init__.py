@@ -2,7 +2,7 @@
 
 One duty: to decide, from what the sources committed and what a reader of the warehouse could see,
 which level holds, with a witness where it fails. It is written from the definitions and must not know
-which protocol ran.
+which protocol ran. Begin with `checker`; `histories` has the views at any cut, `violation` the witness.
 """
 
 from viewkeeper.consistency.checker import Verdict as Verdict

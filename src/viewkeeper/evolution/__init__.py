@@ -6,7 +6,7 @@ out. It must not know where data lies, nor who carries the messages.
 
 | module | |
 |---|---|
-| `changes`, `differences`, `naming` | schema changes in the source's order; what a relation was called when |
+| `messages`, `changes`, `differences`, `naming` | what comes in and goes out; schema changes in the source's order; what a relation was called when |
 | `knowledge`, `knowledge_file`, `preferences` | what can replace what; what a view can do without |
 | `mapping`, `versions` | evolution mappings, merged (Table 6); the versions of a view |
 | `rewriting`, `replacing`, `quality`, `synchronization` | candidates, and the choice among them (VS) |

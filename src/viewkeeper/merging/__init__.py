@@ -2,7 +2,15 @@
 
 One duty: to hold the action lists of several view managers until all views can move to the next state
 together, and to hand them to the warehouse in transactions whose order is safe. Paper: MVC (1997). It
-must not know what a view change contains, who computed it, or how it reaches the warehouse.
+must not know what a view change contains, who computed it, or how it reaches the warehouse. Begin with
+`table` and `simple_painting`.
+
+| | |
+|---|---|
+| `messages`, `integrator`, `groups`, `global_transactions` | numbered updates, and whom they concern |
+| `table`, `rows`, `drawing` | the view update table |
+| `algorithm`, `simple_painting`, `painting`, `complete_n`, `pass_through`, `mixtures` | which lists go together, and which algorithm a group needs |
+| `commit_order`, `merge_process`, `merge_groups` | in which order, for one group and for all |
 """
 
 from viewkeeper.merging.complete_n import CompleteN as CompleteN

@@ -1,5 +1,19 @@
 """Drives the pure core live: feeds, integrator, view managers, warehouse, recovery.
 
 One duty: to carry messages between real sources, the protocols and the warehouse, in the right order.
-It must not know how a protocol decides.
+It must not know how a protocol decides. Begin with `keeper`, what users hold, and follow a transaction
+from `feeds` to `epochs`.
+
+| | |
+|---|---|
+| `keeper`, `running`, `pipeline`, `surroundings`, `settings` | a project opened; a run; all that it consists of |
+| `feeds`, `units`, `intake`, `integrator`, `jobs` | transactions on their way in, numbered and put into batches |
+| `group`, `keeping`, `epochs` | views that move together, and what they commit |
+| `managing`, `manager_making`, `live_managers`, `buffering`, `protocol_manager`, `recompute_manager`, `ring_manager`, `medwrap_manager`, `virtual_views` | who keeps each view: batched SWEEP, or the protocol that its text names |
+| `asking`, `exact_cuts`, `batch_end`, `source_joins`, `change_tables`, `stores`, `pacing` | questions to sources and stores, and changes as tables |
+| `contents`, `bulk_reading`, `executor_reading`, `row_estimates` | whole relations at exactly one cut |
+| `evolving`, `adapting`, `evolution_log` | schema changes |
+| `audit`, `auditor`, `sampling` | views computed anew, to be compared |
+| `view`, `view_files`, `views_folder` | the project's views |
+| `requests`, `run_state`, `run_log`, `report`, `metrics`, `traffic`, `message_counts`, `faults` | what people ask of a run, and what it tells them |
 """

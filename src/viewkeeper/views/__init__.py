@@ -1,14 +1,14 @@
 """What a view is, and how its parts fit together.
 
 One duty: what a view *is*: its sources, occurrences, join graph, predicates and outputs, and what
-follows from that alone. It must not know how a view is maintained. Begin with `definition`; its text is
-read in `parsing`.
+follows from that alone. It must not know how a view is maintained. Begin with `definition`.
 
 | | |
 |---|---|
 | `definition`, `level`, `catalog`, `names` | a view as data, and what it may name |
 | `assembly`, `pruning`, `fragments`, `sampling` | putting a term together, and reading less than everything for it |
 | `planning`, `upkeep`, `keeping`, `advice` | what is asked of whom, what must be kept beside the view, and what each costs |
+| `parsing` | SQL text to a definition |
 | `sql`, `printing`, `storing`, `describe` | a definition as text that people, Spark, files and programs read |
 """
 

@@ -2,7 +2,8 @@
 
 One duty: keep signed change rows of several views so that every committed state can be read, commit
 them all at once or not at all together with the sources' positions, and keep the storage small and
-quick. It must not know protocols, nor what a view computes.
+quick. It must not know protocols, nor what a view computes. Begin with `warehouse`, as its users see it,
+then `writer` and `entries`.
 
     warehouse/
       _epochs/            the ledger: a Delta table, the only commit point

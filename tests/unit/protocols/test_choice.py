@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from docsite.view_classes import EXAMPLES, example, page
 from viewkeeper.errors import UsageError
 from viewkeeper.protocols.choice import LIVE, choice_for, period_seconds
-from viewkeeper.protocols.classes import EXAMPLES, example, page
 from viewkeeper.views import Level
 from viewkeeper.views.parsing.headers import PROTOCOLS
 
@@ -128,4 +128,4 @@ def test_a_periodic_view_must_say_how_often(settings):
 
 def test_the_page_of_classes_is_what_the_protocols_say():
     shown = Path(__file__).parents[3] / "docs" / "protocols" / "classes.md"
-    assert shown.read_text() == page(), "run python -m viewkeeper.protocols.classes > " + str(shown)
+    assert shown.read_text() == page(), "run make reference"

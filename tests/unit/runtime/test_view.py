@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from docsite.view_classes import example
 from viewkeeper.errors import UsageError
-from viewkeeper.protocols.classes import example
 from viewkeeper.runtime.view import View
 from viewkeeper.views import Level
 

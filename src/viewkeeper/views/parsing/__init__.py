@@ -6,7 +6,7 @@ what to write instead. It must not know how a view is maintained. Begin with `pa
 
 | in the order of reading | |
 |---|---|
-| `sqltext`, `syntax`, `refusals`, `headers`, `remarks` | the text itself, its tree, what it must not contain, what is declared above it |
+| `parser`, `sqltext`, `syntax`, `refusals`, `headers`, `remarks` | the whole; the text itself, its tree, what it must not contain, what is declared above it |
 | `references`, `queries`, `set_operations`, `steps` | whole queries: views over views, WITH, UNION, and the relations that a view makes on its way |
 | `from_clause`, `flattening`, `gathering`, `outer_joins`, `partners` | FROM |
 | `conditions`, `predicates`, `subqueries`, `membership`, `scalars`, `correlation`, `aside` | WHERE, and subqueries wherever they stand |

@@ -1,12 +1,10 @@
 """The table of ``docs/protocols/classes.md``: which class of views which protocol keeps, at which level.
 
-Every class has an example, and every protocol is asked whether it takes it. Run as a program it prints
-the page; a test holds the page to it.
+Every class has an example, and every protocol is asked whether it takes it; a test holds the page to
+that.
 """
 
 from __future__ import annotations
-
-import sys
 
 from viewkeeper.algebra.types import DOUBLE, INTEGER, STRING, Schema
 from viewkeeper.protocols.choice import LIVE, LiveProtocol, choice_for
@@ -59,8 +57,8 @@ def page() -> str:
     lines = [
         "# Which protocol keeps which views",
         "",
-        "Made by `python -m viewkeeper.protocols.classes`: every protocol was asked about an example",
-        "of every class. `-- protocol: NAME` in a view's text chooses; n is the number of relations",
+        "Made from the program by `make reference`: every protocol was asked about an example of every",
+        "class. `-- protocol: NAME` in a view's text chooses; n is the number of relations",
         "that the view joins, N the number of its sources.",
         "",
         "| protocol | level | asks of the sources |",
@@ -85,7 +83,3 @@ def _row(name: str) -> str:
 
 def _cell(protocol: LiveProtocol, definition: ViewDefinition) -> str:
     return "—" if protocol.refusal(definition) else str(protocol.level)
-
-
-if __name__ == "__main__":
-    sys.stdout.write(page())
