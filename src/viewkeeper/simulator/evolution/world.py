@@ -1,6 +1,6 @@
 """The simulated world of an evolving view: sources, channels, its management, and the states it shows.
 
-As `world`, for updates that change schemas too. Channels keep their order (the paper's assumption 1);
+As `simulator.world`, for updates that change schemas too. Channels keep their order (the paper's assumption 1);
 questions take their time, so that everything may change before they are answered. With ``inversions``
 transactions become visible to queries later than they are announced, and not in order.
 """
@@ -150,7 +150,7 @@ class EvolutionWorld:
 
 
 class EvolutionScheduler(Moody):
-    """Chooses at random among what could happen; moods as in `scheduler`."""
+    """Chooses at random among what could happen; moods as in `SeededScheduler`."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(f"evolution schedule {seed}")

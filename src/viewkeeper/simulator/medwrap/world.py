@@ -1,6 +1,6 @@
 """The simulated world of MEDWRAP: sources with several relations, a wrapper for each, one mediator.
 
-As in `world`, nothing happens by itself: `choices` lists what could, `take` makes it happen. Messages
+As in `simulator.world`, nothing happens by itself: `choices` lists what could, `take` makes it happen. Messages
 travel between source and wrapper and between wrapper and mediator, in order or not.
 """
 

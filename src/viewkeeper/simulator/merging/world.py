@@ -1,6 +1,6 @@
 """The simulated world of several views: sources, integrator, view managers, merge process, warehouse.
 
-As in `world`, nothing happens by itself: `choices` lists what could, `take` makes it happen. Every
+As in `simulator.world`, nothing happens by itself: `choices` lists what could, `take` makes it happen. Every
 process has a channel to every other. Without FIFO a channel reorders; where the paper needs the order
 of one sender, the receiver restores it from sequence numbers. The warehouse commits whatever it was
 given in any order, always.

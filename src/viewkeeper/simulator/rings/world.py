@@ -1,6 +1,6 @@
 """The simulated world of the ring protocols: machines at the sources, and channels without any order.
 
-As in `world`, nothing happens by itself: `choices` lists what could, `take` makes it happen. Every
+As in `simulator.world`, nothing happens by itself: `choices` lists what could, `take` makes it happen. Every
 message that is on its way can be the next to arrive. After every step the two invariants of the paper's
 proof are checked (`invariants`), by evaluation from scratch.
 """
