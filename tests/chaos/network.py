@@ -45,6 +45,12 @@ class Way:
         self.closed.clear()
         self.delay_seconds = 0.0
 
+    def __enter__(self) -> Way:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
     def end(self) -> None:
         self._ending.set()
         with suppress(OSError):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import random
-import threading
 import time
 
 import pytest
 
+from live.pipeline.traffic import InBackground
 from viewkeeper.errors import SourceError, UsageError, ViewkeeperError
 from viewkeeper.runtime.audit import audited
 from viewkeeper.runtime.keeper import Keeper
@@ -58,21 +58,12 @@ def fill(shop) -> None:
     shop.run("geo", *(f"INSERT INTO regions VALUES ({n}, 'region {n}')" for n in range(5)))
 
 
-class Writers:
+class Writers(InBackground):
     """Orders come and go while everything else changes its shape. Names are found out each time."""
 
     def __init__(self, shop) -> None:
-        self._shop, self._stop = shop, threading.Event()
-        self.written = 0
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> Writers:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
+        super().__init__()
+        self._shop = shop
 
     def _run(self) -> None:
         rng = random.Random(5)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import random
-import threading
 import time
 
 import pytest
 from typer.testing import CliRunner
 
+from live.pipeline.traffic import InBackground
 from viewkeeper.cli import app
 from viewkeeper.errors import SourceError
 from viewkeeper.runtime.audit import audited
@@ -56,23 +56,13 @@ STEPS = (
 )
 
 
-class Writer:
+class Writer(InBackground):
     """Writes to one database, a few rows a second, under the name that its table has just then."""
 
     def __init__(self, shop, source: str) -> None:
+        super().__init__()
         self._shop, self._source = shop, source
         self.table = TABLES[source][0]
-        self._stop = threading.Event()
-        self.written = 0
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> Writer:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
 
     def _run(self) -> None:
         chance = random.Random(self._source)

@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from typing import Self
 
 from live.sources.rig import Writer
 
@@ -36,6 +37,27 @@ def fill(shop) -> None:
     shop.run("crm", f"INSERT INTO customers VALUES {', '.join(rows)}")
     rows = [f"({n}, 'region {n}')" for n in range(REGIONS)]
     shop.run("geo", f"INSERT INTO regions VALUES {', '.join(rows)}")
+
+
+class InBackground:
+    """Writes in a thread of its own while its ``with`` lasts; ``written`` counts."""
+
+    def __init__(self) -> None:
+        self._stop = threading.Event()
+        self.written = 0
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        """Write until ``_stop`` is set."""
+        raise NotImplementedError
 
 
 class Traffic:

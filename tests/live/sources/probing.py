@@ -170,3 +170,12 @@ def describe(answer: Effect, reference: Effect) -> str:
     extra.subtract(reference)
     shown = [f"{key}: {count:+d}" for key, count in extra.items() if count][:5]
     return "answer minus reference: " + "; ".join(shown)
+
+
+def followed(
+    source: Source, start: Position, relations: Sequence[str] = ("things",)
+) -> list[SourceTransaction | SchemaChange]:
+    """Everything that happened since ``start``."""
+    with FeedLog(source, start, relations) as log:
+        log.catch_up()
+    return [item for item in log.items if isinstance(item, SourceTransaction | SchemaChange)]

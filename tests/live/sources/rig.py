@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from viewkeeper.sources.interface import Source
 from viewkeeper.sources.opening import open_source
+from viewkeeper.testing.server import LOOPBACK, DatabaseServer
 
 
 class Writer(ABC):
@@ -48,6 +49,46 @@ class Writer(ABC):
 
     def rollback_to(self, name: str) -> None:
         self.run(f"ROLLBACK TO SAVEPOINT {name}")
+
+
+class ClientWriter(Writer):
+    """A writer with a connection and a cursor of Python's usual kind, which commits by itself."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self._cursor = connection.cursor()
+
+    def begin(self, *, relaxed: bool = False) -> None:
+        self._cursor.execute("BEGIN")
+
+    def run(self, sql: str, *parameters: Any) -> None:
+        if parameters:
+            self._cursor.execute(sql.replace("?", "%s"), parameters)
+        else:
+            self._cursor.execute(sql)
+
+    def fetch(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        self.run(sql, *parameters)
+        return list(self._cursor.fetchall()) if self._cursor.description else []
+
+    def replace(self, table: str, key: str, row: dict[str, Any]) -> None:
+        columns, marks = ", ".join(row), ", ".join("?" for _ in row)
+        others = [name for name in row if name != key]
+        insert = f"INSERT INTO {table} ({columns}) VALUES ({marks})"
+        self.run(f"{insert} {self.on_conflict(key, others)}", *row.values())
+
+    @abstractmethod
+    def on_conflict(self, key: str, others: Sequence[str]) -> str:
+        """What INSERT says about a key that is there already: the other columns become the new ones."""
+
+    def commit(self) -> None:
+        self._cursor.execute("COMMIT")
+
+    def abort(self) -> None:
+        self._cursor.execute("ROLLBACK")
+
+    def close(self) -> None:
+        self._connection.close()
 
 
 class Database(AbstractContextManager["Database"], ABC):
@@ -123,3 +164,32 @@ class Rig(AbstractContextManager["Rig"], ABC):
     def start(self) -> None:
         """Start the killed server again, at the same address."""
         raise NotImplementedError
+
+
+class ServerRig(Rig):
+    """A kind with a server of our own."""
+
+    server: DatabaseServer
+
+    def __exit__(self, *_: object) -> None:
+        self.server.stop()
+
+    def kill(self) -> None:
+        self.server.kill()
+
+    def start(self) -> None:
+        self.server.start()
+
+
+class ServerDatabase(Database):
+    """A database of such a server."""
+
+    def __init__(self, server: DatabaseServer, name: str) -> None:
+        self._server, self.name = server, name
+        self.url = server.url(name)
+
+    def url_via(self, host: str, port: int) -> str:
+        return f"{self._server.scheme}://{self._server.superuser}@{host}:{port}/{self.name}"
+
+    def address(self) -> tuple[str, int]:
+        return LOOPBACK, self._server.port

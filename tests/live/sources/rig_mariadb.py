@@ -6,6 +6,7 @@ import contextlib
 import datetime as dt
 import itertools
 import os
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -30,53 +31,30 @@ _BY_INDEX = {
 }
 
 
-class MariaDBWriter(rig.Writer):
+class MariaDBWriter(rig.ClientWriter):
+    """How durable a commit is belongs to the whole server here, so that none is relaxed."""
+
     def __init__(self, server: PrivateMariaDB, database: str | None) -> None:
-        self._connection = server.connect(database, autocommit=True)
-        self._cursor = self._connection.cursor()
+        super().__init__(server.connect(database, autocommit=True))
         # Under REPEATABLE READ writers lock the gaps around each other's rows and meet deadlocks of
         # their own making, which would hide errors that we cause.
         self._cursor.execute("SET tx_isolation = 'READ-COMMITTED'")
 
-    def begin(self, *, relaxed: bool = False) -> None:
-        # How durable a commit is belongs to the whole server here.
-        self._cursor.execute("BEGIN")
-
     def run(self, sql: str, *parameters: Any) -> None:
-        sql = _BY_INDEX.get(sql, sql)
-        self._cursor.execute(sql.replace("?", "%s") if parameters else sql, parameters or None)
+        super().run(_BY_INDEX.get(sql, sql), *parameters)
         if sql.startswith("CREATE TABLE marks "):
-            self._cursor.execute("CREATE INDEX by_label ON marks (label, weight)")
+            super().run("CREATE INDEX by_label ON marks (label, weight)")
 
-    def fetch(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
-        self.run(sql, *parameters)
-        return list(self._cursor.fetchall())
-
-    def replace(self, table: str, key: str, row: dict[str, Any]) -> None:
-        columns, marks = ", ".join(row), ", ".join("?" for _ in row)
-        assignments = ", ".join(f"{name} = VALUE({name})" for name in row if name != key)
+    def on_conflict(self, key: str, others: Sequence[str]) -> str:
         # Not REPLACE, which locks the gap in front of the row (see above).
-        self.run(
-            f"INSERT INTO {table} ({columns}) VALUES ({marks}) ON DUPLICATE KEY UPDATE {assignments}",
-            *row.values(),
-        )
-
-    def commit(self) -> None:
-        self._cursor.execute("COMMIT")
-
-    def abort(self) -> None:
-        self._cursor.execute("ROLLBACK")
-
-    def close(self) -> None:
-        self._connection.close()
+        assignments = ", ".join(f"{name} = VALUE({name})" for name in others)
+        return f"ON DUPLICATE KEY UPDATE {assignments}"
 
 
-class MariaDBDatabase(rig.Database):
+class MariaDBDatabase(rig.ServerDatabase):
     def __init__(self, server: PrivateMariaDB) -> None:
-        self._server = server
-        self.name = f"test_{next(_numbers)}"
+        super().__init__(server, f"test_{next(_numbers)}")
         self._admin(f"CREATE DATABASE {self.name} CHARACTER SET utf8mb4")
-        self.url = server.url(self.name)
 
     def _admin(self, statement: str) -> list[tuple[Any, ...]]:
         writer = MariaDBWriter(self._server, None)
@@ -92,12 +70,6 @@ class MariaDBDatabase(rig.Database):
         [(value,)] = self._admin("SELECT @@GLOBAL.binlog_row_metadata")
         return [] if value == _METADATA else [f"binlog_row_metadata = {value}"]
 
-    def url_via(self, host: str, port: int) -> str:
-        return f"mariadb://root@{host}:{port}/{self.name}"
-
-    def address(self) -> tuple[str, int]:
-        return "127.0.0.1", self._server.port
-
     def __exit__(self, *_: object) -> None:
         self._admin(f"SET GLOBAL binlog_row_metadata = {_METADATA}")
         # Sessions that a silenced proxy cut off still hold their tables.
@@ -109,7 +81,7 @@ class MariaDBDatabase(rig.Database):
         self._admin(f"DROP DATABASE {self.name}")
 
 
-class Rig(rig.Rig):
+class Rig(rig.ServerRig):
     kind = "mariadb"
     features = frozenset({"server", "truncate"})
     wrong_variants = ("read-committed", "plain-begin", "automatic-reconnect")
@@ -123,9 +95,6 @@ class Rig(rig.Rig):
         self.server = PrivateMariaDB(
             durable=True, settings={"binlog-row-metadata": _METADATA, "sql-mode": ""}
         )
-
-    def __exit__(self, *_: object) -> None:
-        self.server.stop()
 
     @classmethod
     def unavailable(cls) -> str | None:
@@ -149,10 +118,7 @@ class Rig(rig.Rig):
         with self.server.connect() as connection, connection.cursor() as cursor:
             cursor.execute("SELECT @@GLOBAL.binlog_row_metadata")
             self.server.configure({"binlog-row-metadata": cursor.fetchone()[0]})
-        self.server.kill()
-
-    def start(self) -> None:
-        self.server.start()
+        super().kill()
 
     case = rig.ValueCase
     values = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -17,58 +18,29 @@ from viewkeeper.testing.postgres import EmbeddedPostgres
 _numbers = itertools.count(1)
 
 
-class PostgresWriter(rig.Writer):
+class PostgresWriter(rig.ClientWriter):
     def __init__(self, dsn: str) -> None:
-        self._connection = psycopg.connect(dsn, autocommit=True)
-        self._cursor = self._connection.cursor()
+        super().__init__(psycopg.connect(dsn, autocommit=True))
 
     def begin(self, *, relaxed: bool = False) -> None:
-        self._cursor.execute("BEGIN")
+        super().begin()
         if relaxed:
-            self._cursor.execute("SET LOCAL synchronous_commit = off")
+            self.run("SET LOCAL synchronous_commit = off")
 
-    def run(self, sql: str, *parameters: Any) -> None:
-        if parameters:
-            self._cursor.execute(sql.replace("?", "%s"), parameters)
-        else:
-            self._cursor.execute(sql)
-
-    def fetch(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
-        self.run(sql, *parameters)
-        return self._cursor.fetchall()
-
-    def replace(self, table: str, key: str, row: dict[str, Any]) -> None:
-        columns, marks = ", ".join(row), ", ".join("?" for _ in row)
-        assignments = ", ".join(f"{name} = EXCLUDED.{name}" for name in row if name != key)
-        self.run(
-            f"INSERT INTO {table} ({columns}) VALUES ({marks}) "
-            f"ON CONFLICT ({key}) DO UPDATE SET {assignments}",
-            *row.values(),
-        )
-
-    def commit(self) -> None:
-        self._cursor.execute("COMMIT")
-
-    def abort(self) -> None:
-        self._cursor.execute("ROLLBACK")
-
-    def close(self) -> None:
-        self._connection.close()
+    def on_conflict(self, key: str, others: Sequence[str]) -> str:
+        assignments = ", ".join(f"{name} = EXCLUDED.{name}" for name in others)
+        return f"ON CONFLICT ({key}) DO UPDATE SET {assignments}"
 
 
-class PostgresDatabase(rig.Database):
+class PostgresDatabase(rig.ServerDatabase):
     def __init__(self, server: EmbeddedPostgres) -> None:
-        self._server = server
-        self.name = f"test_{next(_numbers)}"
+        super().__init__(server, f"test_{next(_numbers)}")
         self._admin(f"CREATE DATABASE {self.name}")
-        self.url = server.url(self.name)
 
     def _admin(self, *statements: str) -> list[tuple[Any, ...]]:
         writer = PostgresWriter(self._server.url("postgres"))
         try:
-            for statement in statements:
-                writer.run(statement)
-            return writer._cursor.fetchall() if writer._cursor.description else []
+            return [writer.fetch(statement) for statement in statements][-1]
         finally:
             writer.close()
 
@@ -87,12 +59,6 @@ class PostgresDatabase(rig.Database):
         writer.close()
         return [text for (text,) in found]
 
-    def url_via(self, host: str, port: int) -> str:
-        return f"postgresql://postgres@{host}:{port}/{self.name}"
-
-    def address(self) -> tuple[str, int]:
-        return "127.0.0.1", self._server.port
-
     def __exit__(self, *_: object) -> None:
         slots = self._admin(
             f"SELECT slot_name FROM pg_replication_slots WHERE database = '{self.name}'"
@@ -106,7 +72,7 @@ class PostgresDatabase(rig.Database):
         self._admin(f"DROP DATABASE {self.name} WITH (FORCE)")
 
 
-class Rig(rig.Rig):
+class Rig(rig.ServerRig):
     kind = "postgres"
     features = frozenset({"server", "truncate", "transactional-ddl", "share"})
     # The others show for certain in test_postgres_traps.py; by chance they would take minutes.
@@ -118,9 +84,6 @@ class Rig(rig.Rig):
 
     def __init__(self) -> None:
         self.server = EmbeddedPostgres()
-
-    def __exit__(self, *_: object) -> None:
-        self.server.stop()
 
     @classmethod
     def unavailable(cls) -> str | None:
@@ -137,12 +100,6 @@ class Rig(rig.Rig):
         from live.sources.wrong_postgres import open_wrong
 
         return open_wrong(variant, database.url)
-
-    def kill(self) -> None:
-        self.server.kill()
-
-    def start(self) -> None:
-        self.server.start()
 
     case = rig.ValueCase
     values = (

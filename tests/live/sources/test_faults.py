@@ -4,8 +4,8 @@ import time
 
 import pytest
 
+from chaos.network import Way
 from live.sources.probing import FeedLog, effect_of, read_all
-from live.sources.proxy import Proxy
 from live.sources.workload import RELATIONS, Workload, create_tables
 from viewkeeper.errors import SourceError
 
@@ -91,12 +91,12 @@ def test_a_server_that_is_away_is_a_retryable_error(rig, database, ready):
 
 
 def test_a_silent_link_is_noticed_by_the_feed(database, ready):
-    with Proxy(database.address()) as proxy:
-        url = database.url_via(proxy.host, proxy.port)
+    with Way(database.address()) as way:
+        url = database.url_via(way.host, way.port)
         with database.open(url=url) as source:
             feed = source.feed(RELATIONS, source.start_position())
             feed.poll(0.2)
-            proxy.silence()
+            way.silent.set()
             began = time.monotonic()
             with pytest.raises(SourceError) as caught:
                 poll_until_error(feed, 30)
@@ -106,11 +106,11 @@ def test_a_silent_link_is_noticed_by_the_feed(database, ready):
 
 
 def test_a_silent_link_is_noticed_by_a_query(database, ready):
-    with Proxy(database.address()) as proxy:
-        url = database.url_via(proxy.host, proxy.port)
+    with Way(database.address()) as way:
+        url = database.url_via(way.host, way.port)
         with database.open(url=url) as source:
             cut = source.cut(RELATIONS)
-            proxy.silence()
+            way.silent.set()
             began = time.monotonic()
             with pytest.raises(SourceError) as caught:
                 read_all(cut)

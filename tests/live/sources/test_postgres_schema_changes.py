@@ -5,9 +5,8 @@ from decimal import Decimal
 import psycopg
 import pytest
 
-from live.sources.probing import FeedLog, read_all
+from live.sources.probing import followed, read_all
 from viewkeeper.errors import SourceError
-from viewkeeper.sources.interface import SchemaChange, SourceTransaction
 
 KIND = "postgres"
 
@@ -26,12 +25,6 @@ def source(database, writer):
         source.setup(["things"])
         yield source
         source.teardown()
-
-
-def followed(source, start, relations=("things",)):
-    with FeedLog(source, start, relations) as log:
-        log.catch_up()
-    return [i for i in log.items if isinstance(i, SourceTransaction | SchemaChange)]
 
 
 def inserted(item):

@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from live.sources.probing import FeedLog, effect_of, read_all
+from live.sources.probing import effect_of, followed, read_all
 from live.sources.rig_sqlite import SQLiteDatabase
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.interface import KeyedRead, SchemaChange, SourceTransaction
@@ -38,14 +38,8 @@ def put(writer, *numbers):
         writer.run("INSERT INTO things (id, name) VALUES (?, 'n')", number)
 
 
-def events(source, start, relations=("things",)):
-    with FeedLog(source, start, relations) as log:
-        log.catch_up()
-    return [item for item in log.items if isinstance(item, SourceTransaction | SchemaChange)]
-
-
 def changes(source, start):
-    return [item for item in events(source, start) if isinstance(item, SchemaChange)]
+    return [item for item in followed(source, start) if isinstance(item, SchemaChange)]
 
 
 def gap(source, start):
@@ -101,7 +95,8 @@ def test_another_database_in_its_place_is_a_gap(database, source, writer):
         again.close()
 
 
-def test_an_older_state_that_was_restored_is_a_gap(database, source, writer):
+def restored(database, source, writer):
+    """The database is as it was before its last transaction; the position is behind that."""
     put(writer, 1, 2)
     backup = sqlite3.connect(f"{database.path}.backup")
     writer._connection.backup(backup)
@@ -109,17 +104,16 @@ def test_an_older_state_that_was_restored_is_a_gap(database, source, writer):
     start = source.start_position()
     backup.backup(writer._connection)
     backup.close()
+    return start
+
+
+def test_an_older_state_that_was_restored_is_a_gap(database, source, writer):
+    start = restored(database, source, writer)
     assert "restored" in gap(source, start)
 
 
 def test_an_older_state_that_has_grown_past_our_position_is_a_gap_too(database, source, writer):
-    put(writer, 1, 2)
-    backup = sqlite3.connect(f"{database.path}.backup")
-    writer._connection.backup(backup)
-    put(writer, 3)
-    start = source.start_position()
-    backup.backup(writer._connection)
-    backup.close()
+    start = restored(database, source, writer)
     put(writer, 30, 31, 32)
     assert "another one" in gap(source, start)
 
@@ -157,16 +151,16 @@ def test_a_lost_trigger_comes_after_the_last_recorded_row_and_must_be_read_anew(
     put(writer, 1)
     writer.run("DROP TRIGGER _viewkeeper_1_insert")
     put(writer, 2)
-    first, lost = events(source, start)
+    first, lost = followed(source, start)
     assert isinstance(first, SourceTransaction)
     assert lost.rewrites
     assert set(lost.after.refused) == {"id", "name", "size"}
     source.setup(["things"])
     put(writer, 3)
-    kinds = [type(item) for item in events(source, lost.position)]
+    kinds = [type(item) for item in followed(source, lost.position)]
     assert kinds == [SchemaChange, SourceTransaction]
     # Who looks only now never meets the moment in between, and must read anew all the same.
-    _, mended, third = events(source, start)
+    _, mended, third = followed(source, start)
     assert mended.rewrites
     assert mended.after.refused == {}
     assert third.changes[0].inserted == [(3, "n", None)]
@@ -189,7 +183,7 @@ def test_a_table_that_was_dropped_and_made_again_must_be_read_anew(source, write
     writer.run("INSERT INTO things VALUES (9, 'unseen', 9)")
     source.setup(["things"])
     put(writer, 2)
-    change, row = events(source, start)
+    change, row = followed(source, start)
     assert change.rewrites
     assert row.changes[0].inserted == [(2, "n", None)]
     with source.cut(["things"]) as cut:
@@ -212,7 +206,7 @@ def test_a_table_rebuilt_in_twelve_steps_with_our_triggers_copied_must_be_read_a
         writer.run(sql)
     writer.commit()
     put(writer, 2)
-    change, row = events(source, start)
+    change, row = followed(source, start)
     assert change.rewrites
     assert change.before == change.after
     assert row.changes[0].inserted == [(2, "n", None)]
@@ -232,13 +226,13 @@ def test_a_renamed_table_says_its_new_name(source, writer):
     put(writer, 1)
     writer.run("ALTER TABLE things RENAME TO objects")
     writer.run("INSERT INTO objects VALUES (2, 'b', 2)")
-    one, two, change = events(source, start)
+    one, two, change = followed(source, start)
     assert (change.after, change.renamed_to, change.rewrites) == (None, "objects", False)
     # The log goes on: whatever was written in the meantime comes before the change, the rest after.
     assert [t.changes[0].inserted for t in (one, two)] == [[(1, "n", None)], [(2, "b", 2)]]
     writer.run("ALTER TABLE objects RENAME COLUMN name TO title")
     writer.run("UPDATE objects SET size = 3 WHERE id = 2")
-    renamed, three = events(source, change.position, ["objects"])
+    renamed, three = followed(source, change.position, ["objects"])
     assert renamed.renamed_columns == {"name": "title"}
     assert three.changes[0].inserted == [(2, "b", 3)]
     assert {finding.code for finding in source.preflight(["objects"])} >= {"table-changed"}
@@ -253,13 +247,13 @@ def test_a_table_renamed_again_and_again_while_nobody_looked_is_followed(source,
     writer.run("ALTER TABLE c RENAME COLUMN size TO weight")
     source.setup(["c"])
     writer.run("INSERT INTO c VALUES (2, 'b', 20)")
-    *_, change = events(source, start)
+    *_, change = followed(source, start)
     assert change.renamed_to == "c"
     # Also from a place that was known by the old name alone.
-    one, *_, two = events(source, start, ["c"])
+    one, *_, two = followed(source, start, ["c"])
     assert [t.changes[0].inserted for t in (one, two)] == [[(1, "n", None)], [(2, "b", 20)]]
     writer.run("ALTER TABLE c RENAME TO things")
-    put_back = events(source, change.position, ["c"])[-1]
+    put_back = followed(source, change.position, ["c"])[-1]
     assert (put_back.after, put_back.renamed_to) == (None, "things")
 
 
@@ -274,7 +268,7 @@ def test_tables_that_exchanged_their_names_must_be_read_anew(source, writer):
     writer.run("ALTER TABLE away RENAME TO others")
     writer.commit()
     put(writer, 5)
-    change, *rest = events(source, start)
+    change, *rest = followed(source, start)
     assert change.rewrites
     # As if it had been so from the start.
     assert [t.changes[0].inserted for t in rest] == [[(5, "n", None)]]
@@ -286,16 +280,16 @@ def test_a_new_table_under_the_name_of_a_renamed_one_is_not_taken_for_it(source,
     writer.run("ALTER TABLE things RENAME TO old_things")
     writer.run("CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT, size INTEGER)")
     put(writer, 2)
-    (change,) = events(source, start)
+    (change,) = followed(source, start)
     assert change.rewrites
     assert "not recorded" in change.after.refused["id"]
     source.setup(["things"])
     start = source.start_position()
     writer.run("INSERT INTO old_things VALUES (8, 'old', 1)")
     put(writer, 3)
-    (only,) = events(source, start)
+    (only,) = followed(source, start)
     assert only.changes[0].inserted == [(3, "n", None)]
-    (old,) = events(source, start, ["old_things"])
+    (old,) = followed(source, start, ["old_things"])
     assert old.changes[0].inserted == [(8, "old", 1)]
 
 
@@ -304,12 +298,12 @@ def test_an_added_column_is_refused_until_setup_is_repeated_and_nothing_is_lost(
     put(writer, 1)
     writer.run("ALTER TABLE things ADD COLUMN extra TEXT")
     writer.run("INSERT INTO things VALUES (2, 'b', 20, 'unseen')")
-    one, two, added = events(source, start)
+    one, two, added = followed(source, start)
     assert two.changes[0].inserted == [(2, "b", 20)]
     assert (set(added.after.refused), added.rewrites) == ({"extra"}, False)
     source.setup(["things"])
     writer.run("INSERT INTO things VALUES (3, 'c', 30, 'seen')")
-    everything = events(source, start)
+    everything = followed(source, start)
     assert everything[:2] == [one, two]
     known, three = everything[-2:]
     assert known.after.schema.names == ("id", "name", "size", "extra")
@@ -324,14 +318,14 @@ def test_a_column_dropped_within_a_transaction_cuts_it_in_pieces(source, writer)
     writer.run("ALTER TABLE things DROP COLUMN name")
     writer.run("INSERT INTO things VALUES (2, 20)")
     writer.commit()
-    first, change, second = events(source, start)
+    first, change, second = followed(source, start)
     assert first.identity == second.identity
     assert first.changes[0].inserted == [(1, "a", 10)]
     assert second.changes[0].inserted == [(2, 20)]
-    again, rest = events(source, first.position)
+    again, rest = followed(source, first.position)
     assert again == change
     assert (rest.identity, rest.changes) == (second.identity, second.changes)
-    (rest,) = events(source, change.position)
+    (rest,) = followed(source, change.position)
     assert (rest.identity, rest.changes) == (second.identity, second.changes)
 
 
@@ -342,7 +336,7 @@ def test_ddl_that_was_rolled_back_never_happened(source, writer):
     writer.run("INSERT INTO things VALUES (1, 'a')")
     writer.abort()
     put(writer, 2)
-    (only,) = events(source, start)
+    (only,) = followed(source, start)
     assert only.changes[0].inserted == [(2, "n", None)]
 
 
@@ -353,7 +347,7 @@ def test_renames_and_drops_between_rows_stand_where_they_happened(source, writer
     writer.run("INSERT INTO things VALUES (2, 'b', 20)")
     writer.run("ALTER TABLE things DROP COLUMN size")
     writer.run("INSERT INTO things VALUES (3, 'c')")
-    one, renamed, two, dropped, three = events(source, start)
+    one, renamed, two, dropped, three = followed(source, start)
     assert renamed.renamed_columns == {"name": "title"}
     assert dropped.after.schema.names == ("id", "title")
     rows = [t.changes[0].inserted[0] for t in (one, two, three)]
@@ -365,13 +359,13 @@ def test_a_unique_index_that_the_triggers_do_not_know_stops_the_relation(source,
     writer.run("CREATE UNIQUE INDEX things_name ON things (name)")
     writer.run("REPLACE INTO things VALUES (1, 'a', 1)")
     writer.run("REPLACE INTO things VALUES (2, 'a', 2)")
-    *_, change = events(source, start)
+    *_, change = followed(source, start)
     assert change.rewrites
     assert "unique index" in change.after.refused["id"]
     source.setup(["things"])
     after = source.start_position()
     writer.run("REPLACE INTO things VALUES (3, 'a', 3)")
-    (replaced,) = events(source, after)
+    (replaced,) = followed(source, after)
     assert replaced.changes[0].deleted == [(2, "a", 2)]
 
 
@@ -381,7 +375,7 @@ def test_other_tables_ddl_is_none_of_our_business(source, writer):
     writer.run("CREATE TABLE unrelated (a)")
     writer.run("CREATE INDEX things_size ON things (size)")
     put(writer, 2)
-    assert [type(item) for item in events(source, start)] == [SourceTransaction] * 2
+    assert [type(item) for item in followed(source, start)] == [SourceTransaction] * 2
 
 
 def test_a_vacuum_may_move_the_table_and_loses_nothing(source, writer):
@@ -390,7 +384,7 @@ def test_a_vacuum_may_move_the_table_and_loses_nothing(source, writer):
     writer.run("DELETE FROM things WHERE id = 2")
     writer.run("VACUUM")
     put(writer, 4)
-    found = [item for item in events(source, start) if isinstance(item, SourceTransaction)]
+    found = [item for item in followed(source, start) if isinstance(item, SourceTransaction)]
     with source.cut(["things"]) as cut:
         assert effect_of(found) == read_all(cut, ["things"])
 
@@ -447,5 +441,5 @@ def test_a_copied_database_has_the_same_history_and_can_be_read_on(
     writer.run("PRAGMA wal_checkpoint(TRUNCATE)")
     shutil.copy(database.path, tmp_path / "copy.db")
     with database.open(url=f"sqlite:///{tmp_path / 'copy.db'}") as copy:
-        (only,) = events(copy, start)
+        (only,) = followed(copy, start)
     assert only.changes[0].inserted == [(2, "n", None)]
