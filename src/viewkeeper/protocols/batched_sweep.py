@@ -283,10 +283,11 @@ class BatchedSweep(ViewManager):
                     Comparison("<=", Column(TXN), Column(HI)),
                 )
             )
+            # The interval of the last join; that of the next one has the same names.
+            kept = [name for name in partial.schema.names if name not in (LO, HI)]
+            partial = partial.select(tuple(Output(name, Column(name)) for name in kept))
             timeline = self._timeline(route, other)
-            joined = partial.join(timeline, on, conjunction((*conjuncts(where), valid)))
-            kept = [name for name in joined.schema.names if name not in (LO, HI)]
-            partial = joined.select(tuple(Output(name, Column(name)) for name in kept))
+            partial = partial.join(timeline, on, conjunction((*conjuncts(where), valid)))
             covers |= {other}
         return partial.select((*self._outputs(term), Output(TXN, Column(TXN))))
 
