@@ -44,6 +44,7 @@ from viewkeeper.runtime.views_folder import (
 from viewkeeper.runtime.virtual_views import is_virtual, refuse_past, rows_now
 from viewkeeper.sources.interface import Position, Source
 from viewkeeper.sources.opening import open_source
+from viewkeeper.sources.urls import parse_source_url
 from viewkeeper.spark.session import Spark, start_spark
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
@@ -315,10 +316,16 @@ class Keeper:
                 return
             except SourceError as error:
                 waited = time.monotonic() - started
-                if not error.retryable or (seconds_max is not None and waited >= seconds_max):
+                is_over = seconds_max is not None and waited >= seconds_max
+                if not error.retryable or is_over or self._lacks_file(error.source):
                     raise
                 on_event({"event": "source_waiting", "error": error.as_dict()})
             stop.wait(AWAY_SECONDS)
+
+    def _lacks_file(self, source: str) -> bool:
+        """Whether a source is a file that is not there: more likely a wrong path than one to come."""
+        url = parse_source_url(self.config.source(source).url, source)
+        return url.kind == "sqlite" and not Path(url.database).is_file()
 
     def run(
         self,

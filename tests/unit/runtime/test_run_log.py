@@ -131,9 +131,11 @@ def test_a_run_that_can_not_connect_says_so_without_the_password(
     (tmp_path / "views").mkdir()
     (tmp_path / "views" / "v.sql").write_text("SELECT id FROM shop.orders")
     path = tmp_path / "run.log"
-    code = execute(["run", "--project", str(tmp_path), "--log", str(path), "--verbose"])
+    words = ["--project", str(tmp_path), "--log", str(path), "--verbose"]
+    code = execute(["run", "--for", "0.5", *words])
     assert code == 1
-    [failed] = lines(path)
+    *waiting, failed = lines(path)
+    assert {line["event"] for line in waiting} <= {"source_waiting"}
     assert (failed["event"], failed["fields"]["error"]["source"]) == ("run_failed", "shop")
     shown = capfd.readouterr()
     for text in (shown.out, shown.err, path.read_text(encoding="utf-8")):
