@@ -402,12 +402,7 @@ class Pipeline:
             for group in self.groups:
                 if view in group.views:
                     return group
-        raise UsageError(
-            "view-not-kept",
-            f"the run does not keep view {view} now",
-            detail="it is virtual, was retired, or its source can't go on",
-            hint="viewkeeper status says which",
-        )
+        raise not_kept(view)
 
     def committed_now(self) -> dict[str, Position]:
         """How far each source has committed, now."""
@@ -439,6 +434,15 @@ class Pipeline:
                 yield extent
         finally:
             group.start()
+
+
+def not_kept(view: str) -> UsageError:
+    return UsageError(
+        "view-not-kept",
+        f"the run does not keep view {view} now",
+        detail="it is virtual, was retired, or its source can't go on",
+        hint="viewkeeper status says which",
+    )
 
 
 def _different(positions: Iterable[Position], known: Position | None) -> list[Position]:

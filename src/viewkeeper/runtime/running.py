@@ -22,7 +22,7 @@ from viewkeeper.errors import SourceError, UsageError, ViewkeeperError
 from viewkeeper.runtime.audit import audited
 from viewkeeper.runtime.auditor import Auditor
 from viewkeeper.runtime.bulk_reading import RowsRead
-from viewkeeper.runtime.pipeline import Pipeline
+from viewkeeper.runtime.pipeline import Pipeline, not_kept
 from viewkeeper.runtime.report import RunReport
 from viewkeeper.runtime.requests import AUDIT, DONE, FAILED, REBUILD, TAKEN, Request, Requests
 from viewkeeper.runtime.settings import audit_settings_of
@@ -211,7 +211,7 @@ class Running:
             for name in request.views:
                 self._keeper.known_view(name)
                 if name not in kept:
-                    raise _not_kept(name)
+                    raise not_kept(name)
             warehouse = self._keeper.warehouse()
             found = [audited(pipeline, warehouse, name) for name in request.views or kept]
         except ViewkeeperError as error:
@@ -270,15 +270,6 @@ class Running:
         }
         self._on_event({"event": "rebuilt" if views else "reloaded", **told})
         self._requests.answer(request, DONE, told)
-
-
-def _not_kept(view: str) -> UsageError:
-    return UsageError(
-        "view-not-kept",
-        f"the run does not keep view {view} now",
-        detail="it is virtual, was retired, or its source can't go on",
-        hint="viewkeeper status says which",
-    )
 
 
 def source_first(view: str, error: SourceError) -> UsageError:
