@@ -13,7 +13,7 @@ chaos: install mariadb ## Seeded faults at three real databases, every state che
 
 # Each with the fault that it can't bear; it must be found out.
 .PHONY: chaos-wrong
-chaos-wrong: install mariadb ## Runs that are built wrong on purpose, each caught by the storm (about 6 minutes)
+chaos-wrong: install mariadb ## Runs that are built wrong on purpose, each caught by the storm (about 8 minutes)
 	@mkdir -p build; for each in acknowledge-before-commit=kill-at-point ledger-before-tables=kill-at-point \
 	  one-way-compensation=kill-run ignore-restart-positions=kill-run; do \
 	  echo "== $$each"; \
