@@ -78,7 +78,7 @@ class Api:
 
     def moment(self) -> dict[str, Any]:
         """What every page listens to."""
-        waiting = self.evolution.waiting(self._lookout.run())
+        waiting = self.evolution.waiting()
         return self._lookout.moment() | {"changes_waiting": waiting}
 
     def pulse(self) -> object:
@@ -102,7 +102,7 @@ class Api:
         return self._lookout.audits.start(self._lookout.known_view(values["view"]))
 
     def _decide(self, values: Values) -> Any:
-        return self.evolution.decide(self._lookout.run(), values["change"], values["decision"])
+        return self.evolution.decide(values["change"], values["decision"])
 
 
 def with_description(endpoints: list[Endpoint]) -> list[Endpoint]:

@@ -5,6 +5,7 @@ The verdicts are kept in a file beside the project, so that a view's health reme
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import json
 import subprocess
@@ -13,8 +14,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from viewkeeper.dashboard.json_files import read_json, write_json
 from viewkeeper.errors import UsageError
+from viewkeeper.runtime.json_files import read_json, write_json
 
 FILE = ".viewkeeper/audits.json"
 
@@ -61,7 +62,8 @@ class Audits:
             self._found[view] = found
             self.revision += 1
             kept = dict(self._found)
-        write_json(self._folder / FILE, kept)
+        with contextlib.suppress(OSError):  # a folder that can't be written to: it is forgotten
+            write_json(self._folder / FILE, kept)
 
 
 def _verdict(output: str) -> dict[str, Any]:

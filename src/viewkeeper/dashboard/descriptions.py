@@ -6,6 +6,7 @@ project, with the text that it belongs to: a page can be drawn at once, and with
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Mapping
@@ -15,9 +16,9 @@ import sqlglot
 from sqlglot import exp
 
 from viewkeeper.cli.explain import explained
-from viewkeeper.dashboard.json_files import read_json, write_json
 from viewkeeper.errors import UsageError, ViewkeeperError
 from viewkeeper.project import ProjectConfig
+from viewkeeper.runtime.json_files import read_json, write_json
 from viewkeeper.runtime.keeper import Keeper
 from viewkeeper.runtime.views_folder import view_texts
 from viewkeeper.views.catalog import Catalog
@@ -89,7 +90,8 @@ class Descriptions:
                 kept = _kept_definitions(keeper)
             for view in texts:
                 self._explain_one(view, texts, kept.get(view), catalog, kinds)
-            write_json(self._path, dict(self._kept))
+            with contextlib.suppress(OSError):  # a folder that can't be written to
+                write_json(self._path, dict(self._kept))
         except ViewkeeperError as error:
             with self._lock:
                 self._errors |= {view: error.as_dict() for view in texts}

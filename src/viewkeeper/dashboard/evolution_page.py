@@ -15,7 +15,7 @@ Document = dict[str, Any]
 
 def changes_document(lookout: Lookout, files: EvolutionFiles) -> Document:
     """All schema changes, newest first; what a change does not say of a view, the ledger does."""
-    changes = files.changes(lookout.run())
+    changes = files.changes()
     entries = lookout.entries() if changes else []
     return {
         "changes": [

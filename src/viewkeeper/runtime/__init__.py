@@ -15,5 +15,5 @@ from `feeds` to `epochs`.
 | `evolving`, `adapting`, `evolution_log` | schema changes |
 | `audit`, `auditor`, `sampling` | views computed anew, to be compared |
 | `view`, `view_files`, `views_folder` | the project's views |
-| `requests`, `run_state`, `run_log`, `report`, `metrics`, `traffic`, `message_counts`, `faults` | what people ask of a run, and what it tells them |
+| `requests`, `run_state`, `run_log`, `json_files`, `report`, `metrics`, `traffic`, `message_counts`, `faults` | what people ask of a run, and what it tells them |
 """

@@ -14,7 +14,6 @@ a run: what keeps it from a verdict is told, and tried again next time.
 
 from __future__ import annotations
 
-import json
 import random
 import time
 from collections.abc import Mapping, Sequence
@@ -24,6 +23,7 @@ from typing import Any
 
 from viewkeeper.errors import SourceError, ViewkeeperError
 from viewkeeper.runtime.audit import Audit, audited
+from viewkeeper.runtime.json_files import read_json, write_json
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.runtime.sampling import can_sample, sampled
 from viewkeeper.warehouse.entries import ViewState
@@ -112,17 +112,14 @@ class Auditor:
 
     def _fingerprint_fits(self, warehouse: Warehouse, view: str) -> bool:
         """Whether the stored rows are those of last time, plus what changed since. Remembers them."""
-        known = self._remembered()
+        known = read_json(self._path)
         latest = warehouse.latest()
         state, txn = latest.views[view], latest.last_txn
         now = fingerprint(warehouse.read_arrow(view, txn, with_count=True))
         expected = self._expected(warehouse, view, state, txn, known.get(view))
         fits = expected is None or expected == now
         known[view] = {"incarnation": state.incarnation, "txn": txn, "fingerprint": now}
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self._path.with_suffix(".new")
-        temporary.write_text(json.dumps(known), encoding="utf-8")
-        temporary.replace(self._path)
+        write_json(self._path, known)
         return fits
 
     def _expected(
@@ -141,13 +138,6 @@ class Auditor:
         except ViewkeeperError:
             return None  # those states are no longer kept
         return (int(known["fingerprint"]) + fingerprint(changes.drop_columns(["_txn"]))) % MODULUS
-
-    def _remembered(self) -> dict[str, Any]:
-        try:
-            found: dict[str, Any] = json.loads(self._path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return found
 
 
 def _told(error: Exception) -> dict[str, object]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
-import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,12 +17,14 @@ from typing import Any
 
 from viewkeeper.errors import UsageError
 from viewkeeper.runtime.evolving import Foreseen
+from viewkeeper.runtime.json_files import read_json, write_json
 
 CHANGES_FILE = ".viewkeeper/evolution.json"
 DECISIONS_FILE = ".viewkeeper/decisions.json"
 CHANGES_KEPT_MAX = 500
 
 APPLIED, PENDING, FROZEN, REJECTED = "applied", "pending", "frozen", "rejected"
+DECISIONS = ("approve", "reject")
 
 
 class EvolutionLog:
@@ -80,6 +81,12 @@ class EvolutionLog:
 
     def decide(self, change: str, decision: str) -> dict[str, Any]:
         """Write a decision down for the keeper; raises UsageError for what can't be decided."""
+        if decision not in DECISIONS:
+            raise UsageError(
+                "bad-decision",
+                f"{decision} is no decision",
+                detail=f"expected one of {', '.join(DECISIONS)}",
+            )
         known = self._changes.get(change)
         if known is None:
             raise UsageError(
@@ -96,24 +103,14 @@ class EvolutionLog:
     def _read(self, name: str) -> Mapping[str, Any]:
         if self._folder is None:
             return {}
-        try:
-            found: Mapping[str, Any] = json.loads((self._folder / name).read_text("utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return found
+        return read_json(self._folder / name)
 
     def _write(self) -> None:
         self._put(CHANGES_FILE, {"changes": list(self._changes.values())[-CHANGES_KEPT_MAX:]})
 
     def _put(self, name: str, document: Mapping[str, Any]) -> None:
-        if self._folder is None:
-            return
-        path = self._folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # Decisions are written by the command line and by the dashboard.
-        temporary = path.with_suffix(f".{os.getpid()}.new")
-        temporary.write_text(json.dumps(document, default=str), encoding="utf-8")
-        temporary.replace(path)
+        if self._folder is not None:
+            write_json(self._folder / name, document)
 
 
 def change_key(plan: Foreseen) -> str:

@@ -8,7 +8,6 @@ as a whole. Whoever asked removes it; what nobody fetched is removed by a later 
 from __future__ import annotations
 
 import datetime as dt
-import json
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from viewkeeper.errors import UsageError, ViewkeeperError, WarehouseError
+from viewkeeper.runtime.json_files import read_json, write_json
 
 FOLDER = ".viewkeeper/requests"
 REBUILD, RELOAD, AUDIT = "rebuild", "reload", "audit"
@@ -57,11 +57,7 @@ class Requests:
 
     def put(self, request: Request) -> None:
         """Write a request down, or what became of it."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        path = self._path(request)
-        temporary = path.with_suffix(".new")
-        temporary.write_text(json.dumps(asdict(request), default=str), encoding="utf-8")
-        temporary.replace(path)
+        write_json(self._path(request), asdict(request))
 
     def answer(self, request: Request, status: str, answer: Mapping[str, Any]) -> None:
         """Tell whoever asked; nobody may be waiting any more."""
@@ -83,9 +79,9 @@ class Requests:
     def _read(self, path: Path) -> Request | None:
         """None for what is no request: somebody else's file, or one that was just removed."""
         try:
-            fields = json.loads(path.read_text(encoding="utf-8"))
+            fields = read_json(path)
             request = Request(**(fields | {"views": tuple(map(str, fields["views"]))}))
-        except (OSError, ValueError, TypeError, KeyError):
+        except (TypeError, KeyError):
             return None
         return request if self._path(request) == path else None
 

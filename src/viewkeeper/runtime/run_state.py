@@ -7,13 +7,13 @@ what is true, this file says what somebody is doing about it.
 from __future__ import annotations
 
 import datetime as dt
-import json
 import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from viewkeeper.runtime.json_files import read_json, write_json
 from viewkeeper.runtime.traffic import add_batch, no_traffic
 from viewkeeper.runtime.view import View
 
@@ -97,16 +97,13 @@ class RunState:
 
     def _write(self) -> None:
         self._state["at"] = _now()
-        temporary = self._path.with_suffix(".new")
-        temporary.write_text(json.dumps(self._state, default=str), encoding="utf-8")
-        temporary.replace(self._path)
+        write_json(self._path, self._state)
 
 
 def read_run_state(folder: Path) -> dict[str, Any]:
     """What the last run said; ``state`` is ``stopped`` when its process is gone."""
-    try:
-        state: dict[str, Any] = json.loads((folder / FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    state = read_json(folder / FILE)
+    if not state:
         return {"state": "never run", "views": {}}
     if state["state"] != "stopped" and not _is_alive(int(state["pid"])):
         state["state"] = "stopped"
