@@ -50,6 +50,11 @@ class Bag(Relation):
         """How many distinct rows there are."""
         return len(self._counts)
 
+    @property
+    def total(self) -> int:
+        """How many rows come or go, each counted as often as it does."""
+        return sum(map(abs, self._counts.values()))
+
     def count(self, row: Iterable[Value]) -> int:
         return self._counts.get(canonical_row(row, self.schema), 0)
 

@@ -102,4 +102,4 @@ def nearest_cut(views: ViewStates, found: State, candidates: Iterable[Cut]) -> C
 
 
 def _distance(left: Bag, right: Bag) -> int:
-    return sum(abs(count) for _, count in left - right)
+    return (left - right).total

@@ -129,7 +129,7 @@ class World:
         answer = source.answer(question, self.assemblies)
         self.counters.answers += 1
         if isinstance(answer.answers[0], Bag):
-            self.counters.rows += sum(_row_count(rows) for rows in answer.answers)
+            self.counters.rows += sum(rows.total for rows in answer.answers)
         self.to_warehouse[source.name].append(AnswerMessage(answer))
         if self.journal:
             self.journal.answered(source.name, question, answer)
@@ -150,7 +150,7 @@ class World:
                 self.counters.queries += 1
                 self.counters.parts += len(parts)
                 self.counters.rows_asked += sum(
-                    _row_count(part.given) for part in parts if isinstance(part.given, Bag)
+                    part.given.total for part in parts if isinstance(part.given, Bag)
                 )
                 self.to_source[source].append(action)
                 if self.journal:
@@ -186,7 +186,3 @@ def steps_of(batch: InstallBatch) -> Iterator[InstallChange]:
     for number, cut, transaction in zip(batch.numbers, batch.cuts, batch.transactions, strict=True):
         step = Comparison("=", Column(TXN), Literal(number, INTEGER))
         yield InstallChange(batch.change.where(step).only(names), cut, (transaction,))
-
-
-def _row_count(rows: Bag) -> int:
-    return sum(abs(count) for _, count in rows)

@@ -160,7 +160,7 @@ def _mediated(options: MedwrapOptions, scenario: Scenario, conflicts: int) -> Co
         source_reads=counters.source_reads,
         wrapper_delays=counters.wrapper_messages - foreign,
         mediator_delays=counters.mediator_messages + counters.queries,
-        view_rows=_row_count(world.states[-1]),
+        view_rows=world.states[-1].total,
         stored_rows=world.stored_rows,
     )
 
@@ -202,7 +202,7 @@ def _simplistic(scenario: Scenario, conflicts: int) -> Counted:
         # Each question and each answer passes a wrapper, and the update does.
         wrapper_delays=2 * queries + 1,
         mediator_delays=2 * queries + 1,
-        view_rows=_row_count(world.states[-1]),
+        view_rows=world.states[-1].total,
         stored_rows=0,
     )
 
@@ -210,7 +210,3 @@ def _simplistic(scenario: Scenario, conflicts: int) -> Counted:
 def _not_for_the_first(world: World) -> int:
     """Questions that were asked after the first view change, for the next update."""
     return sum(len(questions) for questions in world.to_source.values())
-
-
-def _row_count(rows: Bag) -> int:
-    return sum(abs(count) for _, count in rows)

@@ -282,7 +282,7 @@ class MedwrapWorld:
         stored = [
             rows for w in self.wrappers.values() for rows in getattr(w, "stored", {}).values()
         ]
-        return sum(abs(count) for rows in stored for _, count in rows)
+        return sum(rows.total for rows in stored)
 
     def require_finished(self) -> None:
         """Nothing can happen any more: then nothing may be waiting either (liveness)."""
