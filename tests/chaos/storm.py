@@ -275,7 +275,7 @@ class Storm:
             except ViewkeeperError as error:
                 self._wrong(f"{when}: the warehouse can't be read: {error}")
                 return False
-            if not rig.run.is_alive:
+            if not rig.run.is_alive or rig.run.stopped:
                 self._endings(rig, actions)
                 if self.report.violations:
                     return False
