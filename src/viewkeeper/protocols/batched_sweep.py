@@ -146,6 +146,11 @@ class BatchedSweep(ViewManager):
         invariant(not self.batch and size <= len(self.queue), "a batch can't be closed now")
         return self._begin(size)
 
+    def batch_passed(self, size: int) -> None:
+        invariant(not self.batch and size <= len(self.queue), "a batch can't be passed over now")
+        self.advanced(tuple(self.queue.popleft()[1] for _ in range(size)))
+        self._forget_numbers()
+
     def answer_arrived(self, asked: list[Route], answer: AnswerArrived) -> Iterable[Action]:
         for route, rows in zip(asked, answer.answers, strict=True):
             self._take_in(route, rows, answer.reflects)
@@ -262,12 +267,16 @@ class BatchedSweep(ViewManager):
         numbers = tuple(number for number, _ in self.batch)
         transactions = tuple(transaction for _, transaction in self.batch)
         cuts = self.advanced(transactions)
-        for source in self.sources:
-            known = self._numbers[source]
-            self._numbers[source] = {n: known[n] for n in self.recent.numbers_of(source)}
+        self._forget_numbers()
         self.batch, self._routes = (), []
         self._known_corrections = {}
         return InstallBatch(change, numbers, cuts, transactions, stores or {})
+
+    def _forget_numbers(self) -> None:
+        """Of transactions that no answer needs any more."""
+        for source in self.sources:
+            known = self._numbers[source]
+            self._numbers[source] = {n: known[n] for n in self.recent.numbers_of(source)}
 
     def _joined(self, route: Route) -> Any:
         """The route's part of the view change: its changed rows ⊗ the timelines of all others."""

@@ -149,8 +149,15 @@ class BatchClosed:
     size: int
 
 
+@dataclass(frozen=True)
+class BatchPassed:
+    """Another manager of the same view does the first ``size`` of the transactions that wait."""
+
+    size: int
+
+
 SourceEvent = TransactionArrived | AnswerArrived | SourceSettled
-Event = SourceEvent | TransactionsArrived | StoresRead | BatchClosed
+Event = SourceEvent | TransactionsArrived | StoresRead | BatchClosed | BatchPassed
 
 
 # -- actions: what a protocol wants done --------------------------------------------------------

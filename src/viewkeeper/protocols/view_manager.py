@@ -17,6 +17,7 @@ from viewkeeper.protocols.messages import (
     AskSource,
     AskStores,
     BatchClosed,
+    BatchPassed,
     Event,
     InstallChange,
     KeyedPart,
@@ -83,6 +84,10 @@ class ViewManager(Protocol):
         """Begin a batch of so many transactions; only protocols that work in batches are told."""
         raise InvariantViolated(f"{self.name} does not work in batches")
 
+    def batch_passed(self, size: int) -> None:
+        """Count so many transactions as applied; only protocols that work in batches are told."""
+        raise InvariantViolated(f"{self.name} does not work in batches")
+
     # -- the machine around it ---------------------------------------------------------------------
 
     def step(self, event: Event) -> tuple[Action, ...]:
@@ -105,6 +110,9 @@ class ViewManager(Protocol):
                 return ()
             case BatchClosed(size):
                 return tuple(self.batch_closed(size))
+            case BatchPassed(size):
+                self.batch_passed(size)
+                return ()
 
     def transactions_arrived(self, transactions: Sequence[Transaction]) -> Iterable[Action]:
         """Several came in; whoever can do better than one after the other does."""

@@ -31,13 +31,16 @@ from viewkeeper.runtime.integrator import Arrival, Integrator, last_positions, s
 from viewkeeper.runtime.jobs import Job, StageFolder, Stopwatch, make_job
 from viewkeeper.runtime.live_managers import LiveManager
 from viewkeeper.runtime.manager_making import Workshop
-from viewkeeper.runtime.managing import ChangeComputed, ManagerFailed, ManagerThread
+from viewkeeper.runtime.managing import ChangeComputed, ManagerFailed, ManagerThread, TakingTurns
 from viewkeeper.runtime.message_counts import MessageCounts
 from viewkeeper.runtime.surroundings import Cycle, Surroundings
 from viewkeeper.runtime.view import View
 from viewkeeper.sources.interface import Position
 from viewkeeper.spark.staged import Staging
 from viewkeeper.views.level import Level
+
+# So many managers do a view's jobs by turns, where its jobs need nothing of each other.
+TURNS = 2
 
 
 class Keeping(ExactCuts):
@@ -74,7 +77,7 @@ class Keeping(ExactCuts):
         promises = [Promise(manager.level) for manager in managers.values()]
         self.merge = MergeProcess(algorithm_for(promises, ViewUpdateTable(self.views)))
         self._managers = {
-            name: ManagerThread(name, manager, self.inbox.put) for name, manager in managers.items()
+            name: self._at_work(name, manager, staging) for name, manager in managers.items()
         }
         again = (self.integrator.arrived(each.origin, each.unit) for each in uncommitted)
         self.tell([arrival for arrival in again if arrival is not None])
@@ -86,10 +89,18 @@ class Keeping(ExactCuts):
         )
         return workshop.manager(self.views[view])
 
+    def _at_work(
+        self, view: str, manager: LiveManager, staging: Staging
+    ) -> ManagerThread | TakingTurns:
+        if not manager.takes_turns or self.around.limits.jobs_max < TURNS:
+            return ManagerThread(view, manager, self.inbox.put)
+        others = [self._manager(view, staging) for _ in range(TURNS - 1)]
+        return TakingTurns(view, [manager, *others], self.inbox.put)
+
     @property
     def message_counts(self) -> dict[str, MessageCounts]:
         """What each view's manager has sent and got since it began."""
-        return {name: thread.manager.counts for name, thread in self._managers.items()}
+        return {name: thread.counts for name, thread in self._managers.items()}
 
     def handle(self, message: Any) -> None:
         match message:

@@ -19,6 +19,7 @@ from viewkeeper.protocols.messages import (
     AskSource,
     AskStores,
     BatchClosed,
+    BatchPassed,
     InstallBatch,
     SourceSettled,
     StoresRead,
@@ -46,6 +47,8 @@ class LiveManager(ABC):
 
     level: Level
     counts: MessageCounts
+    # Whether a job needs nothing of the jobs before it: then two managers may do them by turns.
+    takes_turns = False
 
     @abstractmethod
     def arrived(self, arrivals: Iterable[Arrival]) -> None:
@@ -54,6 +57,10 @@ class LiveManager(ABC):
     @abstractmethod
     def maintain(self, job: Job) -> Tables:
         """The changes that the job's transactions make; all its questions are asked on the way."""
+
+    def pass_over(self, job: Job) -> None:
+        """Another manager of the view does the job."""
+        invariant(False, f"{type(self).__name__} does not take turns")
 
     @abstractmethod
     def settled(self, numbers: Mapping[str, int]) -> None:
@@ -83,6 +90,8 @@ class IncrementalManager(LiveManager):
         self.counts = MessageCounts()
         self._protocol = _LiveView(definition, staging, sources, changes)
         self._read_stores = stores
+        # What is kept beside a view is as the last job left it.
+        self.takes_turns = not self._protocol.upkeep.stores
 
     @cached_property
     def _stores(self) -> Stores:
@@ -90,6 +99,9 @@ class IncrementalManager(LiveManager):
 
     def arrived(self, arrivals: Iterable[Arrival]) -> None:
         self._protocol.step(TransactionsArrived([arrival.transaction for arrival in arrivals]))
+
+    def pass_over(self, job: Job) -> None:
+        self._protocol.step(BatchPassed(len(job.batch)))
 
     def settled(self, numbers: Mapping[str, int]) -> None:
         for source, number in numbers.items():

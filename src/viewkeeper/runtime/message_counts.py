@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 
@@ -31,3 +32,12 @@ class MessageCounts:
 
     def as_dict(self) -> dict[str, object]:
         return {**vars(self), "purposes": dict(self.purposes), "messages": self.messages}
+
+
+def counted_together(several: Iterable[MessageCounts]) -> MessageCounts:
+    """What several managers counted, added up."""
+    total = MessageCounts()
+    for each in several:
+        for name, value in vars(each).items():
+            setattr(total, name, getattr(total, name) + value)
+    return total
