@@ -104,6 +104,12 @@ class World:
             case _:
                 return SQLiteWriter(self.sqlite_path)
 
+    def is_away(self, source: str) -> bool:
+        """Whether a fault keeps `run` from a source at the moment, or makes it slow."""
+        way = self.ways.get(source)
+        disturbed = way is not None and (way.silent.is_set() or way.closed.is_set())
+        return disturbed or source in self.outages or bool(way and way.delay_seconds)
+
     @contextlib.contextmanager
     def client(self, source: str) -> Iterator[Writer]:
         writer = self.writer(source)
