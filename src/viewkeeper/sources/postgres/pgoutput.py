@@ -113,11 +113,6 @@ def decode_message(payload: bytes) -> LogicalMessage:
     return LogicalMessage(transactional, lsn, prefix, payload[position + 4 : position + 4 + length])
 
 
-def relation_oid(payload: bytes) -> int:
-    """Of an insert, update or delete."""
-    return int.from_bytes(payload[1:5], "big")
-
-
 def _string(payload: bytes, position: int) -> tuple[str, int]:
     end = payload.index(0, position)
     return payload[position:end].decode(), end + 1
