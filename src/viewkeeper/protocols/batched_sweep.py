@@ -237,13 +237,12 @@ class BatchedSweep(ViewManager):
         alias = route.next_alias
         answer = self._corrected((route.start[0], alias), rows, reflects)
         # Rows that only a correction knows (deleted before we asked) lead to keys as well.
-        columns = tuple(Output(name, Column(name)) for name in rows.schema.names)
         # An answer that reflects a deletion and not the insertion before it has less than no such row:
         # that must lead to keys, too, and not cancel those that a correction leads to.
         found = rows if reflects.is_prefix else rows.support()
         for correction in (answer.later, answer.missing):
             if correction is not None:
-                found = found + correction.support().select(columns)
+                found = found + correction.support().only(rows.schema.names)
         route.answers[alias] = answer
         route.rows[alias] = found
         route.visited += 1
@@ -293,8 +292,7 @@ class BatchedSweep(ViewManager):
                 )
             )
             # The interval of the last join; that of the next one has the same names.
-            kept = [name for name in partial.schema.names if name not in (LO, HI)]
-            partial = partial.select(tuple(Output(name, Column(name)) for name in kept))
+            partial = partial.only(n for n in partial.schema.names if n not in (LO, HI))
             timeline = self._timeline(route, other)
             partial = partial.join(timeline, on, conjunction((*conjuncts(where), valid)))
             covers |= {other}
