@@ -203,7 +203,8 @@ class Traffic:
 
     def odd(self, source: str, rng: random.Random, turn: int) -> Work:
         """Values at the edge of what their types can hold, and that every view must bear."""
-        table, (row_id, _, _) = self.names[ODD[source]]
+        table, columns = self.names[ODD[source]]
+        row_id = columns[0]
         numbers = _NUMBERS
         texts = _TEXTS
         if source == SHOP:
@@ -214,7 +215,8 @@ class Traffic:
 
         def work(writer: Writer) -> None:
             writer.run(f"DELETE FROM {table} WHERE {row_id} = ?", row[0])
-            writer.run(f"INSERT INTO {table} VALUES (?, ?, ?)", *row)
+            # By their names: there may be more of them by now.
+            writer.run(f"INSERT INTO {table} ({', '.join(columns)}) VALUES (?, ?, ?)", *row)
 
         return work
 
