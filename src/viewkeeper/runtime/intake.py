@@ -182,7 +182,10 @@ class Intake(ABC):
             is_told_anew = isinstance(item, SchemaChange) and item.position != self.fed[source]
             if order < 0 or (order == 0 and not is_told_anew):
                 return True
-            self.repeating.discard(source)
+            if (
+                order > 0
+            ):  # behind a schema that is told anew, the transaction of that place follows
+                self.repeating.discard(source)
         return False
 
     def compared(self, source: str, left: Position, right: Position) -> int:

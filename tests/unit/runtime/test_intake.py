@@ -61,3 +61,14 @@ def test_a_group_that_ends_for_another_can_not_take_a_schema_change_any_more(gro
         group.deliver(renamed("customers"))
     assert caught.value.code == "schema-changed-while-uniting"
     assert not caught.value.retryable
+
+
+def test_a_schema_told_anew_at_its_place_does_not_bring_the_transaction_of_that_place_again(group):
+    """SQLite names both by the number of the row that showed the new schema."""
+    group.fed = {"crm": {"at": 1, "shapes": "as the views know them"}}
+    (change,) = renamed("customers").items
+    transaction = SimpleNamespace(source="crm", position={"at": 1})
+    later = SimpleNamespace(source="crm", position={"at": 2})
+    assert not group._is_repeated(change)
+    assert group._is_repeated(transaction)
+    assert not group._is_repeated(later)
