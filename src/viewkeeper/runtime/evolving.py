@@ -235,6 +235,8 @@ def _by_our_names(
     known = None if before is None else relation_in(catalog, before.name)
     if before is None or known is None or known.schema == before.schema:
         return before, renamed
+    if after is not None and after.schema == known.schema:
+        return known, {}  # a run that was killed after it took the change hears of it once more
     pairs = list(zip(known.schema, before.schema, strict=False))
     if len(known.schema) != len(before.schema) or any(o.type != t.type for o, t in pairs):
         is_untold = after is not None and after.schema == before.schema

@@ -137,3 +137,15 @@ def test_a_statement_is_believed_where_the_source_has_gone_on_since() -> None:
     told = ToldColumns({}, added=("more",))
     change = SchemaChange("crm", {}, "customers", now, now, "", False, told=told)
     assert foreseen(change, views, evolution).evolution.catalog.relations[0].schema == now.schema
+
+
+def test_a_change_that_was_taken_before_a_kill_changes_nothing_when_it_comes_again() -> None:
+    after = Schema.of(k=INTEGER, name=STRING, more=INTEGER)
+    known = Catalog((CatalogRelation(CUSTOMERS, after, ("k",)),))
+    views = parsed_views({"all": "SELECT k, name FROM crm.customers"}, known)
+    old = RelationSchema("customers", Schema.of(k=INTEGER, name=STRING), ("k",), "")
+    new = RelationSchema("customers", after, ("k",), "")
+    plan = foreseen(
+        SchemaChange("crm", {}, "customers", old, new, "", False), views, Evolution(known)
+    )
+    assert (plan.steps, plan.evolution.catalog) == ((), known)
