@@ -182,9 +182,8 @@ class Intake(ABC):
             is_told_anew = isinstance(item, SchemaChange) and item.position != self.fed[source]
             if order < 0 or (order == 0 and not is_told_anew):
                 return True
-            if (
-                order > 0
-            ):  # behind a schema that is told anew, the transaction of that place follows
+            # Behind a schema that is told anew, the transaction of that place follows.
+            if order > 0:
                 self.repeating.discard(source)
         return False
 
