@@ -182,8 +182,8 @@ class Intake(ABC):
             is_told_anew = isinstance(item, SchemaChange) and item.position != self.fed[source]
             if order < 0 or (order == 0 and not is_told_anew):
                 return True
-            # Behind a schema that is told anew, the transaction of that place follows.
-            if order > 0:
+            # SQLite tells a new schema with the place where it was noticed: what lies before may follow.
+            if order > 0 and not isinstance(item, SchemaChange):
                 self.repeating.discard(source)
         return False
 

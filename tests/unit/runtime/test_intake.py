@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -63,10 +64,12 @@ def test_a_group_that_ends_for_another_can_not_take_a_schema_change_any_more(gro
     assert not caught.value.retryable
 
 
-def test_a_schema_told_anew_at_its_place_does_not_bring_the_transaction_of_that_place_again(group):
-    """SQLite names both by the number of the row that showed the new schema."""
+@pytest.mark.parametrize("noticed_at", [1, 3])
+def test_a_schema_told_anew_does_not_bring_transactions_again_that_follow_it(group, noticed_at):
+    """SQLite tells it with the place where it was noticed, before what lies up to there."""
     group.fed = {"crm": {"at": 1, "shapes": "as the views know them"}}
     (change,) = renamed("customers").items
+    change = replace(change, position={"at": noticed_at})
     transaction = SimpleNamespace(source="crm", position={"at": 1})
     later = SimpleNamespace(source="crm", position={"at": 2})
     assert not group._is_repeated(change)
