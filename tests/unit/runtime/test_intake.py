@@ -41,11 +41,11 @@ def group() -> Group:
     return Group(views, around, {"crm": {"at": 0}}, Evolution(CATALOG))
 
 
-def renamed(relation: str) -> Delivery:
+def renamed(relation: str, at: int = 1) -> Delivery:
     before = RelationSchema(relation, SCHEMA, ("k",), "")
     after = RelationSchema(relation, SCHEMA.renamed(["k", "title"]), ("k",), "")
-    change = SchemaChange("crm", {"at": 1}, relation, before, after, "", False, {"name": "title"})
-    return Delivery("crm", (change,), {"at": 2}, "life")
+    change = SchemaChange("crm", {"at": at}, relation, before, after, "", False, {"name": "title"})
+    return Delivery("crm", (change,), {"at": at + 1}, "life")
 
 
 def test_a_schema_change_is_next_and_what_follows_is_held(group):
@@ -59,7 +59,7 @@ def test_a_group_that_ends_for_another_can_not_take_a_schema_change_any_more(gro
     group.end = dict(group.fed)
     group.deliver(renamed("elsewhere"))
     with pytest.raises(SourceError) as caught:
-        group.deliver(renamed("customers"))
+        group.deliver(renamed("customers", at=3))
     assert caught.value.code == "schema-changed-while-uniting"
     assert not caught.value.retryable
 
