@@ -24,7 +24,7 @@ from viewkeeper.runtime.keeper import Keeper
 VIEW = """
 -- dispensable: note
 -- extent: any
-SELECT o.o_id, o.qty, o.note, c.cust_id, c.name, r.region_id, r.rname
+SELECT o.o_id, o.qty, o.price, o.note, c.cust_id, c.name, r.region_id, r.rname
 FROM shop.orders o
 JOIN crm.customers c ON o.cust_id = c.cust_id
 JOIN geo.regions r ON c.region_id = r.region_id
@@ -40,6 +40,7 @@ STEPS = (
     ("rename a column", "crm", "ALTER TABLE customers RENAME COLUMN name TO full_name"),
     ("rename a table", "crm", "ALTER TABLE customers RENAME TO clients"),
     ("add a column", "shop", "ALTER TABLE orders ADD COLUMN colour text"),
+    ("widen a type", "shop", "ALTER TABLE orders ALTER COLUMN price TYPE numeric(10, 2)"),
     ("drop a dispensable column", "shop", "ALTER TABLE orders DROP COLUMN note"),
     ("drop a table that is replaced", "geo", "DROP TABLE regions"),
 )
@@ -49,6 +50,7 @@ def prepared(stack: contextlib.ExitStack, orders: int) -> Rig:
     rig = Rig(stack, orders)
     with psycopg.connect(rig.shop.url()) as db:
         db.execute("ALTER TABLE orders ADD COLUMN note text DEFAULT 'as usual'")
+        db.execute("ALTER TABLE orders ADD COLUMN price numeric(6, 2) DEFAULT 1.50")
     with psycopg.connect(rig.crm.url()) as db:
         db.execute("CREATE TABLE areas (area_id bigint PRIMARY KEY, label text)")
         db.execute(
