@@ -112,6 +112,11 @@ class Spark:
             # Code of the user that asks for "the" session gets one that means what we mean.
             _make_default(self.bulk)
 
+    @property
+    def log_file(self) -> Path | None:
+        """Where the JVM writes; None when somebody else started it."""
+        return None if self._folder is None else _log_file(self._folder)
+
     def is_lost(self, wait_seconds: float = 0.0) -> bool:
         """Whether its JVM has ended under us; whatever is asked of it then fails, in many ways.
 
