@@ -196,6 +196,7 @@ def silence_pyspark() -> None:
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).disabled = True
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(is_not_py4js)
 
 
 def _started_context(settings: SparkSettings, folder: Path) -> SparkContext:
@@ -314,6 +315,12 @@ def _stop_jvm() -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def is_not_py4js(record: logging.LogRecord) -> bool:
+    """Whether somebody else than py4j wrote it: when a JVM dies in the middle of a call, py4j writes the
+    trace into the root's log, past its own logger. Who called is told by an error."""
+    return "py4j" not in Path(record.pathname).parts
 
 
 def _log_file(folder: Path) -> Path:
