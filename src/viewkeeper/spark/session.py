@@ -61,10 +61,17 @@ BULK: Mapping[str, str] = {
     "spark.sql.codegen.wholeStage": "true",
 }
 
-# C1 compiles at once and the serial collector starts no threads: half the start-up time.
 # A thread that dies of a full heap would leave its job waiting for ever: better no JVM, and an error.
 HONEST_JVM = ("-XX:+ExitOnOutOfMemoryError",)
-QUICK_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
+# C1 compiles at once and the serial collector starts no threads: half the start-up time.
+# What a full collection frees is given back: others on the machine want to work too.
+QUICK_JVM = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-XX:-UsePerfData",
+    "-XX:MinHeapFreeRatio=20",
+    "-XX:MaxHeapFreeRatio=40",
+)
 
 
 # Settings of Spark that nobody may read in a list of processes.
@@ -268,6 +275,8 @@ def _context_settings(settings: SparkSettings, folder: Path) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(folder / "tables"),
         "spark.sql.catalogImplementation": "in-memory",
         "spark.scheduler.mode": "FAIR",
+        # Spark forgets what jobs left behind only once it is collected, which a large heap puts off.
+        "spark.cleaner.periodicGC.interval": "2min",
         # PySpark would otherwise walk the Python stack for every column expression.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         **MEANING,

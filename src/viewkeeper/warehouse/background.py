@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from viewkeeper.errors import ViewkeeperError
-from viewkeeper.warehouse.consolidation import Amortisation, consolidate
+from viewkeeper.warehouse.consolidation import Amortisation, consolidate, is_burst
 from viewkeeper.warehouse.publishing import publish
 from viewkeeper.warehouse.retention import Retention
 from viewkeeper.warehouse.vacuum import vacuum
@@ -37,13 +37,14 @@ class Background:
         self._housekeeping = housekeeping or Housekeeping()
         self._closing = threading.Event()
         self.last_error: ViewkeeperError | None = None
+        self._seen = writer.latest.views
         self._thread = threading.Thread(target=self._run, name="viewkeeper-warehouse", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         plan = self._housekeeping
         tasks: tuple[tuple[float, Callable[[], object]], ...] = (
-            (plan.consolidate_seconds, lambda: consolidate(self._writer, plan.amortisation)),
+            (plan.consolidate_seconds, self._consolidate),
             (plan.publish_seconds, lambda: publish(self._writer)),
             (plan.vacuum_seconds, lambda: vacuum(self._writer, plan.retention)),
         )
@@ -54,6 +55,14 @@ class Background:
                     self._attempt(task)
                     # Counted from its end, so that a slow task leaves room for the others.
                     due[index] = time.monotonic() + seconds
+
+    def _consolidate(self) -> None:
+        """What is due; with more patience while somebody writes as fast as they can."""
+        before, self._seen = self._seen, self._writer.latest.views
+        amortisation = self._housekeeping.amortisation
+        if is_burst(before, self._seen, amortisation):
+            amortisation = amortisation.put_off()
+        consolidate(self._writer, amortisation)
 
     def _attempt(self, task: Callable[[], object]) -> None:
         try:

@@ -9,7 +9,7 @@ before the fold stay readable in the version before it for as long as retention 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from viewkeeper.errors import UsageError
@@ -33,6 +33,11 @@ from viewkeeper.warehouse.writer import Writer
 # Up to here one process sums faster than Spark starts its tasks; above, memory matters.
 ARROW_ROWS_MAX = 1_000_000
 
+# A log that grows by this share of what is due between two looks is written in a burst; consolidating
+# then waits, until the burst is over or this many times as much is due.
+BURST_SHARE = 0.05
+PATIENCE = 4
+
 
 @dataclass(frozen=True)
 class Amortisation:
@@ -50,6 +55,18 @@ class Amortisation:
                 detail=f"fold_ratio {self.fold_ratio} must be positive, merge_files "
                 f"{self.merge_files} at least 2",
             )
+
+    def due_rows(self, base_rows: int) -> float:
+        """From how many log rows on a base of this size is folded."""
+        return max(self.fold_rows_min, self.fold_ratio * base_rows)
+
+    def put_off(self) -> Amortisation:
+        """The same with more patience: reading costs more meanwhile, whoever writes has the machine."""
+        return Amortisation(
+            fold_ratio=PATIENCE * self.fold_ratio,
+            fold_rows_min=PATIENCE * self.fold_rows_min,
+            merge_files=PATIENCE * self.merge_files,
+        )
 
 
 @dataclass(frozen=True)
@@ -76,8 +93,7 @@ def work_for(
     log = [file for file in files if file.min_txn > state.base_txn]
     log_rows = sum(file.rows for file in log)
     base_rows = sum(file.rows for file in files) - log_rows
-    due = max(amortisation.fold_rows_min, amortisation.fold_ratio * base_rows)
-    if log_rows and log_rows >= due:
+    if log_rows and log_rows >= amortisation.due_rows(base_rows):
         return Fold(tuple(files))
     tiers: dict[int, list[DataFile]] = {}
     for file in log:
@@ -90,8 +106,20 @@ def work_for(
 
 def may_be_due(state: ViewState, amortisation: Amortisation) -> bool:
     """Whether looking at the view's files can find work at all; the ledger knows enough for a no."""
-    due = max(amortisation.fold_rows_min, amortisation.fold_ratio * state.base_rows)
+    due = amortisation.due_rows(state.base_rows)
     return state.log_rows >= due or state.log_files >= amortisation.merge_files
+
+
+def is_burst(
+    before: Mapping[str, ViewState], now: Mapping[str, ViewState], amortisation: Amortisation
+) -> bool:
+    """Whether some view's log has grown fast from one look to the next. Pure."""
+    return any(
+        state.log_rows - before[view].log_rows
+        >= BURST_SHARE * amortisation.due_rows(state.base_rows)
+        for view, state in now.items()
+        if view in before
+    )
 
 
 def _tier(rows: int, base: int) -> int:

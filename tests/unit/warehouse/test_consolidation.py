@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 
 from unit.warehouse.entries_for_tests import log_file, state
 from viewkeeper.errors import UsageError
-from viewkeeper.warehouse.consolidation import Amortisation, Fold, Merge, may_be_due, work_for
+from viewkeeper.warehouse.consolidation import (
+    PATIENCE,
+    Amortisation,
+    Fold,
+    Merge,
+    is_burst,
+    may_be_due,
+    work_for,
+)
 from viewkeeper.warehouse.ledger import MERGED_FILES, merged_tail
 
 BASE = log_file("base", 10, 10, rows=1000)
@@ -47,6 +55,26 @@ def test_a_view_is_passed_over_only_when_nothing_is_due(base: int, log: list[int
     known = replace(state(1, 10), base_rows=base, log_rows=sum(log), log_files=len(log))
     if work_for(known, files, RULE) is not None:
         assert may_be_due(known, RULE)
+
+
+def test_a_log_that_grows_fast_is_a_burst_and_one_that_trickles_or_was_folded_is_none() -> None:
+    before = replace(state(1, 10), base_rows=1000, log_rows=100)
+
+    def grown_to(rows: int) -> bool:
+        return is_burst({"v": before}, {"v": replace(before, log_rows=rows)}, RULE)
+
+    assert grown_to(125)  # a twentieth of the 500 that are due
+    assert not grown_to(124)
+    assert not grown_to(0)
+    assert not is_burst({}, {"v": before}, RULE), "a view that has just been made"
+
+
+def test_in_a_burst_consolidating_waits_but_not_for_ever() -> None:
+    def due(rows: int) -> object:
+        return work_for(state(1, 10), [BASE, log_file("l", 11, 19, rows)], RULE.put_off())
+
+    assert due(500 * PATIENCE - 1) is None
+    assert isinstance(due(500 * PATIENCE), Fold)
 
 
 def test_rules_that_would_never_rest_are_refused() -> None:
