@@ -110,4 +110,5 @@ def states_of(batch: Sequence[Arrival]) -> list[int]:
 
 def last_positions(batch: Iterable[Arrival]) -> dict[str, Position]:
     """How far each source has been read when the batch is applied."""
-    return {origin.source: origin.position for _, origin, *_ in batch}
+    origins = [arrival.origin for arrival in batch]
+    return {origin.source: origin.position for origin in origins}

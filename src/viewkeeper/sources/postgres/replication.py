@@ -77,6 +77,7 @@ class ReplicationStream:
 
     def read(self) -> bytes | None:
         """The next payload that has arrived; None when there is none yet."""
+        has_looked = False
         while True:
             try:
                 size, data = self._pq.get_copy_data(1)
@@ -90,21 +91,19 @@ class ReplicationStream:
                 if kind == _KEEPALIVE:
                     self._on_keepalive(bytes(data))
             elif size == 0:
-                if not self._take_in():
+                if has_looked:
                     return None
+                self._take_in()
+                has_looked = True
             else:
                 raise self._lost(self._pq.get_error_message())
 
-    def _take_in(self) -> bool:
-        """Move what the socket has into libpq's buffer; False when there was nothing."""
-        if not self._arrivals.poll(0):
-            return False
+    def _take_in(self) -> None:
+        """Move what the socket has, if anything, into libpq's buffer."""
         try:
             self._pq.consume_input()
         except psycopg.Error as error:
             raise self._lost(str(error)) from None
-        self._unanswered_since = None
-        return True
 
     def _on_keepalive(self, message: bytes) -> None:
         sent, _, wants_reply = _KEEPALIVE_MESSAGE.unpack(message)
@@ -128,7 +127,8 @@ class ReplicationStream:
             self._report(ask=True)
         elif now - self._reported_at >= REPORT_EVERY_SECONDS:
             self._report(ask=False)
-        self._arrivals.poll(min(seconds, self._ask_after) * 1_000)
+        if self._arrivals.poll(min(seconds, self._ask_after) * 1_000):
+            self._unanswered_since = None
 
     def confirm(self, lsn: int) -> None:
         """The server may forget everything up to here. Tell it only what is durable with us."""
