@@ -43,5 +43,14 @@ def rounds(seed: int, actions: Sequence[type[Action]]) -> Iterator[Round]:
                 chosen.append(friendly[0])
                 deck.remove(friendly[0])
             number += 1
-            drawn = tuple(a(random.Random(f"{seed} {number} {a.name}")) for a in chosen)
-            yield Round(number, drawn, rng.randrange(5, 25))
+            drawn: list[Action] = []
+            for kind in chosen:
+                action = kind(random.Random(f"{seed} {number} {kind.name}"))
+                if _can_join(action, drawn):
+                    drawn.append(action)
+            yield Round(number, tuple(drawn), rng.randrange(5, 25))
+
+
+def _can_join(action: Action, others: Sequence[Action]) -> bool:
+    """Whether the server that it needs is still there when its turn comes."""
+    return action.needs is None or all(other.stops != action.needs for other in others)

@@ -6,6 +6,7 @@ sources have; then every state that was shown is judged, and the sources are loo
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -201,8 +202,9 @@ class Storm:
         except AssertionError as error:
             self._wrong(f"{each}: {error}")
         finally:
-            for action in reversed(done):
-                action.undo(rig)
+            with contextlib.ExitStack() as undoing:  # in the other order, and all of them
+                for action in done:
+                    undoing.callback(action.undo, rig)
         if isinstance(each.actions[0], Permanent) and not self.report.violations:
             self._rebuilt(rig, each.actions[0])
         self._endings(rig, each.actions)

@@ -36,6 +36,18 @@ def test_what_must_be_alone_is_alone():
         assert not alone or len(each.actions) == 1
 
 
+def test_nobody_is_sent_to_a_server_that_was_stopped_before():
+    """Else they fail, the server stays away, and its writer waits for it for ever."""
+    together = 0
+    for seed in range(200):
+        for each in islice(rounds(seed, ALL), 30):
+            stopped = {action.stops for action in each.actions if action.stops}
+            together += bool(stopped) and any(action.needs for action in each.actions)
+            for place, action in enumerate(each.actions):
+                assert action.needs not in {other.stops for other in each.actions[:place]} - {None}
+    assert together, "an outage comes with other actions, as long as they come first or go elsewhere"
+
+
 def test_a_figure_that_grows_is_not_flat_and_a_noisy_one_is():
     growing = [(float(t), 100.0 + t) for t in range(100)]
     assert trend(growing).per_minute == pytest.approx(60)

@@ -32,6 +32,7 @@ LOST = (
     pymysql.err.InterfaceError, pymysql.err.InternalError, ConnectionError,
 )  # fmt: skip
 # On average between two transactions of a source.
+PAUSE_SECONDS_MAX = 120.0
 PAUSE_SECONDS = {"shop": 0.12, "crm": 0.3, "geo": 0.6}
 
 
@@ -71,11 +72,11 @@ class Witness:
         self._go.set()
 
     def pause(self) -> None:
-        """Returns when nobody is writing any more."""
+        """Returns when nobody is writing any more; raises when somebody does not come back."""
         self._go.clear()
-        for lock in self.locks.values():
-            with lock:
-                pass
+        for source, lock in self.locks.items():
+            assert lock.acquire(timeout=PAUSE_SECONDS_MAX), f"the writer at {source} does not come back"
+            lock.release()
 
     def await_commits(self, number: int, seconds_max: float) -> None:
         """Until so many more transactions are committed, somewhere; or that time is over."""

@@ -44,6 +44,9 @@ class Action(ABC):
     may_end_with: ClassVar[frozenset[str]] = frozenset()
     # Whether it must be the only action of its round.
     is_alone: ClassVar[bool] = False
+    # The source whose server is away from `do` to `undo`, and the one that it needs for itself.
+    stops: str | None = None
+    needs: str | None = None
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng

@@ -15,7 +15,7 @@ class Huge(Action):
     name, kind, weight = "huge-transaction", "data", 1.0
 
     def draw(self) -> None:
-        self.source = self.rng.choice((SHOP, CRM))
+        self.source = self.needs = self.rng.choice((SHOP, CRM))
         self.share = self.rng.choice((2, 3, 7))
 
     def __str__(self) -> str:
@@ -49,7 +49,7 @@ class Long(Action):
     name, kind, weight = "long-transaction", "data", 1.5
 
     def draw(self) -> None:
-        self.source = self.rng.choice((SHOP, CRM))
+        self.source = self.needs = self.rng.choice((SHOP, CRM))
         self.key = 500_000 + self.rng.randrange(100_000)
         self.seconds = self.rng.uniform(1, 4)
         self.aborts = self.rng.random() < 0.3

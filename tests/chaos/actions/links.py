@@ -17,7 +17,16 @@ class _OfServer(Action):
         return f"{self.name} {self.source}"
 
 
-class KillServer(_OfServer):
+class _Outage(_OfServer):
+    def draw(self) -> None:
+        super().draw()
+        self.stops = self.source
+
+    def undo(self, rig: Rig) -> None:
+        rig.world.servers[self.source].start()
+
+
+class KillServer(_Outage):
     """kill −9 of a database server, which comes back a little later."""
 
     name, kind, weight = "kill-server", "server", 2.0
@@ -28,11 +37,8 @@ class KillServer(_OfServer):
         rig.world.servers[self.source].kill()
         rig.wait(self.seconds)
 
-    def undo(self, rig: Rig) -> None:
-        rig.world.servers[self.source].start()
 
-
-class RestartServer(_OfServer):
+class RestartServer(_Outage):
     """A database server is restarted in order."""
 
     name, kind, weight = "restart-server", "server", 1.0
@@ -41,9 +47,6 @@ class RestartServer(_OfServer):
         rig.run.start()
         rig.world.outages.add(self.source)
         rig.world.servers[self.source].shut_down()
-
-    def undo(self, rig: Rig) -> None:
-        rig.world.servers[self.source].start()
 
 
 class CutLink(_OfServer):
@@ -96,6 +99,7 @@ class StalledStandby(Action):
     """PostgreSQL waits for a standby that is not there: commits are in its log, and nobody sees them."""
 
     name, kind, weight = "stalled-standby", "server", 1.0
+    needs = SHOP
 
     def draw(self) -> None:
         self.seconds = self.rng.uniform(2, 5)
