@@ -45,7 +45,9 @@ def test_nobody_is_sent_to_a_server_that_was_stopped_before():
             together += bool(stopped) and any(action.needs for action in each.actions)
             for place, action in enumerate(each.actions):
                 assert action.needs not in {other.stops for other in each.actions[:place]} - {None}
-    assert together, "an outage comes with other actions, as long as they come first or go elsewhere"
+    assert together, (
+        "an outage comes with other actions, as long as they come first or go elsewhere"
+    )
 
 
 def test_a_figure_that_grows_is_not_flat_and_a_noisy_one_is():

@@ -75,7 +75,9 @@ class Witness:
         """Returns when nobody is writing any more; raises when somebody does not come back."""
         self._go.clear()
         for source, lock in self.locks.items():
-            assert lock.acquire(timeout=PAUSE_SECONDS_MAX), f"the writer at {source} does not come back"
+            assert lock.acquire(timeout=PAUSE_SECONDS_MAX), (
+                f"the writer at {source} does not come back"
+            )
             lock.release()
 
     def await_commits(self, number: int, seconds_max: float) -> None:
