@@ -142,10 +142,15 @@ def caught_up(pipeline: Pipeline, stream: str, updates: int) -> Streamed:
     started = time.perf_counter()
     pipeline.load()
     found = Streamed(stream, updates, 0.0, asked_rows=0, asked_queries=0)
+    cycles = []
+    while not pipeline.has_applied(targets):
+        cycles.append(pipeline.cycle(0.05))
+    found.seconds = time.perf_counter() - started
+    while (last := pipeline.cycle(0.0)) is not None:
+        cycles.append(last)
     phases: dict[str, float] = {}
     transactions = batches = 0
-    while not pipeline.has_applied(targets):
-        cycle = pipeline.cycle(0.05)
+    for cycle in cycles:
         if cycle is None:
             continue
         batches += 1
@@ -154,7 +159,6 @@ def caught_up(pipeline: Pipeline, stream: str, updates: int) -> Streamed:
         found.asked_rows += sum(asked.rows for asked in cycle.asked.values())  # type: ignore[operator]
         for phase, seconds in cycle.seconds.items():
             phases[phase] = round(phases.get(phase, 0.0) + seconds, 3)
-    found.seconds = time.perf_counter() - started
     found.extra = {"transactions": transactions, "batches": batches, "phases": phases}
     return found
 

@@ -216,7 +216,10 @@ class Group(Keeping):
 
     @property
     def _may_begin(self) -> bool:
-        has_room = len(self.jobs) < self.around.limits.jobs_max
+        limits = self.around.limits
+        # One more where much waits: somebody always has work, and small batches do not become smaller.
+        is_backlog = len(self.integrator.pending) >= limits.backlog_from
+        has_room = len(self.jobs) < limits.jobs_max + is_backlog
         stays = not self.ending and not self.due and not self.new
         return self.has_work and has_room and stays and not self._early_seconds
 

@@ -87,6 +87,11 @@ class Intake(ABC):
     def is_full(self) -> bool:
         return self._backlog > self.around.limits.backlog_rows_max and not self.needs_all
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether more waits, or is being computed, than what has just come."""
+        return self._backlog > self.around.limits.tiny_rows_max
+
     def take_in(self, wait_seconds: float | None) -> None:
         """All that has come, waiting so long for the first message; None: not at all."""
         try:

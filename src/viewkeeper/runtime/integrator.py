@@ -63,25 +63,34 @@ class Integrator:
         self.pending.append(arrival)
         return arrival
 
+    def newest(self, source: str) -> int:
+        """The number of the source's last transaction that has arrived; 0 before the first."""
+        return self._next_of_source[source] - 1
+
     def close_batch(
         self,
-        reflects: Mapping[str, Callable[[SourceTransaction], bool]],
+        reflects: Mapping[str, Callable[[SourceTransaction], bool] | None],
         transactions_max: int,
-        rows_max: int,
-        is_wanted: Callable[[Arrival], bool] = lambda arrival: True,
+        rows_max: float,
+        is_wanted: Callable[[Arrival], bool] | None = None,
+        weights: Mapping[RelationName, float] | None = None,
     ) -> tuple[Arrival, ...]:
         """Take out the longest prefix that all cuts reflect, within limits; at least one if one is
-        visible and wanted. No unit is divided, whatever the limits are."""
+        visible and wanted. No unit is divided, whatever the limits are.
+
+        ``reflects`` says of each source what its cut shows, None: all that waits. ``weights``: how many rows a changed row of a relation counts for, one where nothing is said.
+        """
         batch: list[Arrival] = []
-        rows = 0
+        rows = 0.0
         for arrival in self.pending:
-            if not is_wanted(arrival):
+            if is_wanted is not None and not is_wanted(arrival):
                 break
-            rows += arrival.rows
+            rows += arrival.rows if not weights else _weighed(arrival, weights)
             is_full = len(batch) >= transactions_max or (batch and rows > rows_max)
             if is_full and not _are_one(batch[-1], arrival):
                 break
-            if not reflects[arrival.origin.source](arrival.origin):
+            shows = reflects[arrival.origin.source]
+            if shows is not None and not shows(arrival.origin):
                 while batch and _are_one(batch[-1], arrival):
                     batch.pop()
                 break
@@ -89,6 +98,16 @@ class Integrator:
         for _ in batch:
             self.pending.popleft()
         return tuple(batch)
+
+
+def _weighed(arrival: Arrival, weights: Mapping[RelationName, float]) -> float:
+    changes = arrival.transaction.changes
+    if len(changes) == 1:
+        return arrival.rows * weights.get(changes[0][0], 1.0)
+    return sum(
+        (len(deleted) + len(inserted)) * weights.get(name, 1.0)
+        for name, (_, deleted, inserted) in changes
+    )
 
 
 def _are_one(earlier: Arrival, later: Arrival) -> bool:

@@ -6,8 +6,9 @@ Every job is a row of the view update table. What the merge process releases is 
 from __future__ import annotations
 
 import contextlib
+import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from viewkeeper.merging.merge_process import MergeProcess
@@ -21,6 +22,7 @@ from viewkeeper.merging.messages import (
 from viewkeeper.merging.mixtures import Promise, algorithm_for
 from viewkeeper.merging.rows import Colour
 from viewkeeper.merging.table import ViewUpdateTable
+from viewkeeper.protocols.messages import Reflected
 from viewkeeper.runtime.asking import asked_together
 from viewkeeper.runtime.change_tables import ChangeTables
 from viewkeeper.runtime.contents import whole_schemas
@@ -33,14 +35,18 @@ from viewkeeper.runtime.live_managers import LiveManager
 from viewkeeper.runtime.manager_making import Workshop
 from viewkeeper.runtime.managing import ChangeComputed, ManagerFailed, ManagerThread, TakingTurns
 from viewkeeper.runtime.message_counts import MessageCounts
+from viewkeeper.runtime.row_estimates import fan_outs
 from viewkeeper.runtime.surroundings import Cycle, Surroundings
 from viewkeeper.runtime.view import View
-from viewkeeper.sources.interface import Position
+from viewkeeper.sources.interface import Cut, Position, SourceTransaction
 from viewkeeper.spark.staged import Staging
+from viewkeeper.views.definition import RelationName
 from viewkeeper.views.level import Level
 
 # So many managers do a view's jobs by turns, where its jobs need nothing of each other.
 TURNS = 2
+# For so long it is believed how large relations are.
+WEIGHED_SECONDS = 600.0
 
 
 class Keeping(ExactCuts):
@@ -70,6 +76,8 @@ class Keeping(ExactCuts):
         self.applied = dict.fromkeys(self.sources, 0)
         self.jobs: dict[int, Job] = {}
         self._rows = 0
+        self._fan_outs: dict[RelationName, float] = {}
+        self._weighed_at = -math.inf
         whole = whole_schemas(view.definition for view in self.views.values())
         known = {r.name: r.schema for r in self.evolution.catalog.relations}
         self.changes = ChangeTables({name: known[name] for name in self.watched} | whole)
@@ -140,13 +148,12 @@ class Keeping(ExactCuts):
             cuts = self.open_cuts(stack)
             failpoint("cuts-open")
             reflected = self.reflected(cuts)
-            visible = {name: cut.reflects for name, cut in cuts.items()}
             batch = self.integrator.close_batch(
-                # What is only watched is asked by nobody yet: it need not be visible.
-                {name: visible.get(name, lambda origin: True) for name in self.sources},
+                self._visible(cuts, reflected),
                 limits.batch_transactions_max,
                 limits.batch_rows_max,
-                self.is_own,
+                self.is_own if self._beyond else None,
+                self._weights(cuts),
             )
             if not batch:
                 return False
@@ -182,6 +189,32 @@ class Keeping(ExactCuts):
             self.count(-job.rows)
             job.stage.remove()
         return True
+
+    def _visible(
+        self, cuts: Mapping[str, Cut], reflected: Mapping[str, Reflected]
+    ) -> dict[str, Callable[[SourceTransaction], bool] | None]:
+        """What each source's cut shows; None where that is all that waits.
+
+        What is only watched is asked by nobody yet: it need not be visible.
+        """
+        return {
+            name: None
+            if name not in cuts or self.integrator.newest(name) <= reflected[name].upto
+            else cuts[name].reflects
+            for name in self.sources
+        }
+
+    def _weights(self, cuts: Mapping[str, Cut]) -> dict[RelationName, float]:
+        """How much a changed row of each relation may do to a view; nothing while little waits."""
+        if len(self.integrator.pending) < self.around.limits.backlog_from:
+            return {}
+        if time.monotonic() - self._weighed_at > WEIGHED_SECONDS:
+            told = {name: cuts[name.source].row_estimate(name.relation) for name in self.relations}
+            sizes = {name: rows for name, rows in told.items() if rows is not None}
+            definitions = (view.definition for view in self.views.values())
+            self._fan_outs = fan_outs((each.relations for each in definitions), sizes)
+            self._weighed_at = time.monotonic()
+        return self._fan_outs
 
     def _concerned(self, batch: Iterable[Arrival]) -> tuple[str, ...]:
         changed = {name for _, _, (_, _, changes), _, _ in batch for name, _ in changes}

@@ -157,10 +157,12 @@ class Pipeline:
         # the time would cost a third of the capture.
         self._collection = gc.get_threshold()
         gc.set_threshold(*COLLECTION)
+        self.writer.is_behind = lambda: any(group.is_behind for group in self.groups)
         return self
 
     def __exit__(self, *_: object) -> None:
         gc.set_threshold(*self._collection)
+        self.writer.is_behind = lambda: False
         for group in self.groups:
             group.rest()
         self.feeds.__exit__()

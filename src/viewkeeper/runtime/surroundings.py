@@ -23,7 +23,10 @@ class Limits:
     """What one batch may be; a batch is as large as what waits, within these."""
 
     batch_transactions_max: int = 50_000
-    batch_rows_max: int = 200_000
+    # Changed rows, each of them counted for as many rows of a view as it may be in.
+    batch_rows_max: int = 1_000_000
+    # So many waiting transactions are a backlog: then it is worth asking how large the relations are.
+    backlog_from: int = 1_000
     # Up to so many changed rows a batch goes through the session for small data.
     tiny_rows_max: int = 5_000
     # Jobs that a group has at work at a time: one is computed while the next one asks.

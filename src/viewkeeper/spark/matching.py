@@ -35,6 +35,8 @@ from viewkeeper.algebra.types import Kind, Schema
 from viewkeeper.arrow import arrow_type
 
 Numbers = npt.NDArray[np.int64]
+# Integers within so many times their number are counted in an array, others in a hash table.
+DENSE = 8
 # The key of a line that can't meet any other: a NULL.
 _NOBODY_LEFT, _NOBODY_RIGHT = -1, -2
 
@@ -106,6 +108,20 @@ def _combined(
     numbers[: len(mine)][nobody[: len(mine)]] = _NOBODY_LEFT
     numbers[len(mine) :][nobody[len(mine) :]] = _NOBODY_RIGHT
     return numbers[: len(mine)], numbers[len(mine) :]
+
+
+def small_numbers(column: pa.ChunkedArray) -> Numbers:
+    """A number for every line, none negative and none large, the same for the same values and NULLs."""
+    if column.type == pa.int64() and len(column) and not column.null_count:
+        values = column.to_numpy()
+        least = values.min()
+        # Keys are often given one after the other: then they are such numbers, but for where they begin.
+        if int(values.max()) - int(least) <= DENSE * len(values):
+            numbers: Numbers = values - least
+            return numbers
+    coded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+    codes: Numbers = coded.indices.to_numpy(zero_copy_only=False)
+    return codes
 
 
 def combined_numbers(first: Numbers, second: Numbers) -> Numbers:

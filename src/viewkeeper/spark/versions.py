@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from viewkeeper.spark.arrow import COUNT
-from viewkeeper.spark.matching import Numbers, combined_numbers
+from viewkeeper.spark.matching import Numbers, combined_numbers, small_numbers
 
 
 def versions(table: pa.Table, lo: str, hi: str) -> pa.Table:
@@ -65,8 +65,7 @@ def _set_aside(columns: list[pa.ChunkedArray], lines: int) -> tuple[Numbers, Num
         if not len(several):
             break
         found = column if len(several) == lines else column.take(pa.array(several))
-        coded = found.combine_chunks().dictionary_encode(null_encoding="encode")
-        codes = coded.indices.to_numpy(zero_copy_only=False)
+        codes = small_numbers(found)
         several = several[np.bincount(codes)[codes] > 1]
     is_alone = np.ones(lines, bool)
     is_alone[several] = False
@@ -77,6 +76,5 @@ def _numbered(columns: list[pa.ChunkedArray], lines: int) -> Numbers:
     """A number for every line, the same for the same values; NULL is a value here."""
     numbers: Numbers = np.zeros(lines, np.int64)
     for column in columns:
-        coded = column.combine_chunks().dictionary_encode(null_encoding="encode")
-        numbers = combined_numbers(numbers, coded.indices.to_numpy(zero_copy_only=False))
+        numbers = combined_numbers(numbers, small_numbers(column))
     return numbers

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from viewkeeper.errors import ViewkeeperError
-from viewkeeper.warehouse.consolidation import Amortisation, consolidate, is_burst
+from viewkeeper.warehouse.consolidation import Amortisation, consolidate
 from viewkeeper.warehouse.publishing import publish
 from viewkeeper.warehouse.retention import Retention
 from viewkeeper.warehouse.vacuum import vacuum
@@ -37,7 +37,6 @@ class Background:
         self._housekeeping = housekeeping or Housekeeping()
         self._closing = threading.Event()
         self.last_error: ViewkeeperError | None = None
-        self._seen = writer.latest.views
         self._thread = threading.Thread(target=self._run, name="viewkeeper-warehouse", daemon=True)
         self._thread.start()
 
@@ -57,12 +56,9 @@ class Background:
                     due[index] = time.monotonic() + seconds
 
     def _consolidate(self) -> None:
-        """What is due; with more patience while somebody writes as fast as they can."""
-        before, self._seen = self._seen, self._writer.latest.views
         amortisation = self._housekeeping.amortisation
-        if is_burst(before, self._seen, amortisation):
-            amortisation = amortisation.put_off()
-        consolidate(self._writer, amortisation)
+        behind = self._writer.is_behind()
+        consolidate(self._writer, amortisation.put_off() if behind else amortisation)
 
     def _attempt(self, task: Callable[[], object]) -> None:
         try:

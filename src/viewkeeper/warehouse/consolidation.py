@@ -9,7 +9,7 @@ before the fold stay readable in the version before it for as long as retention 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from viewkeeper.errors import UsageError
@@ -33,9 +33,7 @@ from viewkeeper.warehouse.writer import Writer
 # Up to here one process sums faster than Spark starts its tasks; above, memory matters.
 ARROW_ROWS_MAX = 1_000_000
 
-# A log that grows by this share of what is due between two looks is written in a burst; consolidating
-# then waits, until the burst is over or this many times as much is due.
-BURST_SHARE = 0.05
+# While whoever commits is behind, consolidating waits until so many times as much is due.
 PATIENCE = 4
 
 
@@ -108,18 +106,6 @@ def may_be_due(state: ViewState, amortisation: Amortisation) -> bool:
     """Whether looking at the view's files can find work at all; the ledger knows enough for a no."""
     due = amortisation.due_rows(state.base_rows)
     return state.log_rows >= due or state.log_files >= amortisation.merge_files
-
-
-def is_burst(
-    before: Mapping[str, ViewState], now: Mapping[str, ViewState], amortisation: Amortisation
-) -> bool:
-    """Whether some view's log has grown fast from one look to the next. Pure."""
-    return any(
-        state.log_rows - before[view].log_rows
-        >= BURST_SHARE * amortisation.due_rows(state.base_rows)
-        for view, state in now.items()
-        if view in before
-    )
 
 
 def _tier(rows: int, base: int) -> int:

@@ -83,7 +83,9 @@ def stored_form(view: str, rows: pa.Table, schema: Schema) -> pa.Table:
     for position, field in enumerate(schema):
         if field.type.kind is Kind.DOUBLE:
             table = table.set_column(position, field.name, _canonical_doubles(table[field.name]))
-    return table.filter(pc.not_equal(table[COUNT], 0))
+    is_change = pc.not_equal(table[COUNT], 0)
+    # Nearly always all of them are, and copying them all would cost more than looking.
+    return table if pc.all(is_change, min_count=0).as_py() else table.filter(is_change)
 
 
 def _canonical_doubles(column: pa.ChunkedArray) -> pa.ChunkedArray:

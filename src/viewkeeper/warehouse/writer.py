@@ -71,6 +71,8 @@ class Writer:
         self.clock = clock
         # Guards everything below, and the order of ledger entries.
         self.lock = threading.RLock()
+        # Whether much waits to be committed: whoever commits may say so, and housekeeping then waits.
+        self.is_behind: Callable[[], bool] = lambda: False
         # Held through a whole consolidation or vacuum: those two must not overlap.
         self.maintenance_lock = threading.RLock()
         lease.check_free(storage, clock())

@@ -45,6 +45,30 @@ def test_a_batch_keeps_its_limits_but_takes_one_transaction_however_large():
     assert not integrator.pending
 
 
+def test_a_row_that_is_in_many_rows_of_a_view_counts_for_as_many():
+    def batches(weights: dict[RelationName, float] | None) -> list[int]:
+        integrator = integrator_of("a", "b")
+        for number in range(4):
+            integrator.arrived(transaction("a", number))
+            integrator.arrived(transaction("b", number))
+        found = []
+        while integrator.pending:
+            found.append(
+                len(integrator.close_batch({"a": None, "b": None}, 100, 22, None, weights))
+            )
+        return found
+
+    assert batches(None) == [8]
+    assert batches({RelationName("a", "r"): 10.0}) == [4, 4]
+
+
+def test_the_newest_number_of_a_source_is_known():
+    integrator = integrator_of("a", "b")
+    integrator.arrived(transaction("a", 7))
+    integrator.arrived(transaction("a", 8))
+    assert (integrator.newest("a"), integrator.newest("b")) == (2, 0)
+
+
 def test_what_concerns_no_view_of_the_group_is_left_out():
     integrator = integrator_of("a")
     other = RelationChange("other", (), ((1,),))

@@ -13,7 +13,6 @@ from viewkeeper.warehouse.consolidation import (
     Amortisation,
     Fold,
     Merge,
-    is_burst,
     may_be_due,
     work_for,
 )
@@ -57,19 +56,7 @@ def test_a_view_is_passed_over_only_when_nothing_is_due(base: int, log: list[int
         assert may_be_due(known, RULE)
 
 
-def test_a_log_that_grows_fast_is_a_burst_and_one_that_trickles_or_was_folded_is_none() -> None:
-    before = replace(state(1, 10), base_rows=1000, log_rows=100)
-
-    def grown_to(rows: int) -> bool:
-        return is_burst({"v": before}, {"v": replace(before, log_rows=rows)}, RULE)
-
-    assert grown_to(125)  # a twentieth of the 500 that are due
-    assert not grown_to(124)
-    assert not grown_to(0)
-    assert not is_burst({}, {"v": before}, RULE), "a view that has just been made"
-
-
-def test_in_a_burst_consolidating_waits_but_not_for_ever() -> None:
+def test_while_a_run_is_behind_consolidating_waits_but_not_for_ever() -> None:
     def due(rows: int) -> object:
         return work_for(state(1, 10), [BASE, log_file("l", 11, 19, rows)], RULE.put_off())
 
