@@ -30,6 +30,7 @@ from viewkeeper.cli import (
     rebuild,
     run,
     status,
+    teardown,
     ui,
     warehouse,
 )
@@ -77,7 +78,7 @@ def root(
 
 
 for part in (
-    demo, init, check, explain, advise, run, status, rebuild, evolve, warehouse, lab, ui, import_dbt,
+    demo, init, check, explain, advise, run, status, rebuild, teardown, evolve, warehouse, lab, ui, import_dbt,
     completion,
 ):  # fmt: skip
     part.register(app)

@@ -92,7 +92,7 @@ def _show_views(refused: Sequence[dict[str, Any]]) -> None:
 
 
 def _print_script(config: ProjectConfig, name: str, as_json: bool) -> None:
-    with _opened(config.source(name), allow_setup=False) as source:
+    with opened(config.source(name), allow_setup=False) as source:
         script = source.setup_sql(_relations(config, source))
     if as_json:
         write_json({"source": name, "setup_sql": script})
@@ -103,7 +103,7 @@ def _print_script(config: ProjectConfig, name: str, as_json: bool) -> None:
 def _report(config: ProjectConfig, each: SourceConfig, allow_setup: bool) -> dict[str, Any]:
     """What one source's preflight says; a source that can't be reached is a finding too."""
     try:
-        with _opened(each, allow_setup) as source:
+        with opened(each, allow_setup) as source:
             relations = _relations(config, source)
             if allow_setup and _needs_setup(source, relations):
                 source.setup(relations)
@@ -134,7 +134,7 @@ def _as_finding(error: SourceError) -> Finding:
     return Finding(error.code, "refused", message, error.hint)
 
 
-def _opened(each: SourceConfig, allow_setup: bool) -> Source:
+def opened(each: SourceConfig, allow_setup: bool) -> Source:
     from viewkeeper.sources.opening import open_source
 
     return open_source(each.name, each.url, feed_url=each.feed_url, allow_setup=allow_setup)

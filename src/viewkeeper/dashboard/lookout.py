@@ -28,14 +28,14 @@ from viewkeeper.dashboard.positions import position_text
 from viewkeeper.dashboard.source_watch import SourceWatch
 from viewkeeper.errors import UsageError
 from viewkeeper.project import ProjectConfig
-from viewkeeper.runtime.run_state import read_run_state
+from viewkeeper.runtime.run_state import NEVER_RUN, read_run_state
 from viewkeeper.runtime.settings import storage_of
 from viewkeeper.warehouse import Entry
 
 Document = dict[str, Any]
 
 # States of a run in which no view is kept, so that nothing can be late.
-NOBODY_KEEPS = ("stopped", "never run")
+NOBODY_KEEPS = ("stopped", NEVER_RUN)
 # How often the run's own words are read.
 RUN_SECONDS = 0.3
 # While a run goes and nothing is known to be missing, a source's feed is at most so far behind.

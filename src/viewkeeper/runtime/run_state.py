@@ -18,6 +18,7 @@ from viewkeeper.runtime.traffic import add_batch, no_traffic
 from viewkeeper.runtime.view import View
 
 FILE = ".viewkeeper/run.json"
+NEVER_RUN = "never run"
 
 
 class RunState:
@@ -27,26 +28,31 @@ class RunState:
         """Raises UsageError for a view that nobody can keep as it is declared."""
         self._path = folder / FILE
         self._lock = threading.Lock()
+        found = read_run_state(folder)
+        # Another run is going: until something happens in this one, it is the one that is told of.
+        self._is_told = found["state"] in ("stopped", NEVER_RUN) or found["pid"] == os.getpid()
         self._state: dict[str, Any] = {
             "pid": os.getpid(),
             "state": "starting",
             "since": _now(),
             "views": {name: _kept(view) for name, view in views.items()},
             # What was measured goes on from run to run: advice needs more than a short one.
-            "traffic": read_run_state(folder).get("traffic") or no_traffic(_now()),
+            "traffic": found.get("traffic") or no_traffic(_now()),
             # So does what was found wrong.
-            "audits": read_run_state(folder).get("audits") or {},
+            "audits": found.get("audits") or {},
         }
 
     def __enter__(self) -> RunState:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._write()
+        if self._is_told:
+            self._write()
         return self
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._state["state"] = "stopped"
-            self._write()
+            if self._is_told:
+                self._write()
 
     def on_event(self, event: Mapping[str, Any]) -> None:
         """Take note of what the run does, and tell it."""
@@ -96,6 +102,7 @@ class RunState:
         self._write()
 
     def _write(self) -> None:
+        self._is_told = True
         self._state["at"] = _now()
         write_json(self._path, self._state)
 
@@ -104,7 +111,7 @@ def read_run_state(folder: Path) -> dict[str, Any]:
     """What the last run said; ``state`` is ``stopped`` when its process is gone."""
     state = read_json(folder / FILE)
     if not state:
-        return {"state": "never run", "views": {}}
+        return {"state": NEVER_RUN, "views": {}}
     if state["state"] != "stopped" and not _is_alive(int(state["pid"])):
         state["state"] = "stopped"
     return state

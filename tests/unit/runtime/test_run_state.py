@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from viewkeeper.runtime.run_state import RunState, read_run_state
+from viewkeeper.runtime.json_files import read_json, write_json
+from viewkeeper.runtime.run_state import FILE, RunState, read_run_state
 
 
 def test_groups_tell_from_their_own_threads(tmp_path):
@@ -23,4 +26,22 @@ def test_groups_tell_from_their_own_threads(tmp_path):
             assert read_run_state(tmp_path)["merge"]["groups"][0] in range(8)
     finally:
         sys.setswitchinterval(interval)
+    assert read_run_state(tmp_path)["state"] == "stopped"
+
+
+def test_a_run_that_is_refused_says_nothing_for_the_one_that_goes_on(tmp_path):
+    with subprocess.Popen(["sleep", "600"]) as other:
+        try:
+            with RunState(tmp_path, {}) as first:
+                first.on_event({"event": "loaded"})
+                told = read_json(tmp_path / FILE) | {"pid": other.pid}
+            write_json(tmp_path / FILE, told)
+            with RunState(tmp_path, {}):
+                assert read_run_state(tmp_path) == told
+            assert read_run_state(tmp_path) == told
+            with RunState(tmp_path, {}) as last:
+                last.on_event({"event": "loaded"})  # it holds the lease: the other one is no more
+                assert read_run_state(tmp_path)["pid"] == os.getpid()
+        finally:
+            other.kill()
     assert read_run_state(tmp_path)["state"] == "stopped"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import threading
 from decimal import Decimal
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from deltalake import DeltaTable
 
 from viewkeeper.algebra.types import INTEGER, LOCAL_TIMESTAMP, STRING, Schema, decimal_type
 from viewkeeper.warehouse import (
+    Amortisation,
     Background,
     Changes,
     Definition,
@@ -120,3 +122,25 @@ def test_housekeeping_publishes_in_the_background(warehouse: Warehouse) -> None:
             assert background.last_error is None
         background.close()
     assert polars.read_delta(table_of(warehouse)).height == 3
+
+
+def test_housekeeping_waits_while_whoever_commits_is_behind(warehouse: Warehouse) -> None:
+    due = Amortisation(fold_rows_min=1, fold_ratio=1e-9)
+    plan = Housekeeping(due, consolidate_seconds=0.01, publish_seconds=0.01)
+    looked = threading.Semaphore(0)
+
+    def is_behind() -> bool:
+        looked.release()
+        return True
+
+    with warehouse.writer() as writer:
+        commit_two_states(writer)
+        writer.is_behind = is_behind
+        background = Background(writer, plan)
+        for _ in range(3):
+            looked.acquire()
+        assert writer.latest.views["v"].log_rows
+        writer.is_behind = lambda: False
+        while writer.latest.views["v"].log_rows:
+            assert background.last_error is None
+        background.close()
