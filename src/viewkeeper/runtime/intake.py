@@ -163,14 +163,16 @@ class Intake(ABC):
         return (name in self.relations or name in self.watched) and not self._is_repeated(change)
 
     def _arrivals(self, items: Iterable[Any], unit: object = None) -> Iterator[Arrival]:
+        arrived, sources, repeating = self.integrator.arrived, self.sources, self.repeating
+        is_parting = self.is_parting
         for item in items:
             source = item.source
-            if source not in self.sources or (source in self.repeating and self._is_repeated(item)):
+            if source not in sources or (source in repeating and self._is_repeated(item)):
                 continue
             if isinstance(item, SourceTransaction):
-                arrival = self.integrator.arrived(item, unit)
+                arrival = arrived(item, unit)
                 if arrival is not None:
-                    if self.is_parting:
+                    if is_parting:
                         self._beyond.add(id(item))
                     yield arrival
             elif isinstance(item, SchemaChange) and (
