@@ -24,7 +24,7 @@ def register(app: typer.Typer) -> None:
 def demo(
     seconds: Annotated[
         float, typer.Option("--seconds", min=1, max=3600, help="How long to watch the live views.")
-    ] = 18.0,
+    ] = 14.0,
     headless: Annotated[
         bool, typer.Option("--headless", help="Plain lines instead of a live page.")
     ] = False,

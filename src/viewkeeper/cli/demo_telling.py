@@ -32,9 +32,8 @@ _NEXT = {
     "loaded": "Everybody writes; every transaction becomes a state of the views",
     "resumed": "It went on from the ledger; everybody still writes",
     "writers_stopped": "The last transactions come in",
-    "settled": "The run is being stopped in order",
     "auditing": "Every view is computed anew from the sources and compared row by row",
-    "audited": "Everything is being put away",
+    "stopping": "The run is stopped in order, and everything put away",
 }
 
 

@@ -105,8 +105,10 @@ class _Story:
         a_while = time.monotonic() + seconds * WATCHED_AFTER_RESUMING
         self._watch(run, writers, until=max(deadline, a_while), batches=1)
         settled = self._settled(run, writers)
+        good = self._audited(scene)
+        self._tell("stopping", pid=run.pid)
         run.stop()
-        return self._audited(scene) and settled
+        return good and settled
 
     def summary(self, good: bool, seconds: float, keep: Path | None) -> Event:
         return {
