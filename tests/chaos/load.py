@@ -129,6 +129,9 @@ def soak(minutes: float, rate: float, tell: Callable[[str], None]) -> dict[str, 
         world = World(Path(folder), views=VIEWS, direct=True)
         run = RunProcess(world.project)
         try:
+            # Often, so that what auditing leaves behind would be seen.
+            with (world.project / "viewkeeper.toml").open("a") as config:
+                config.write("\n[audit]\nevery_seconds = 60\n")
             fill(world)
             run.start(allow_setup=True)
             if not run.await_loaded(300):
