@@ -9,7 +9,7 @@ from `feeds` to `epochs`.
 | `keeper`, `running`, `pipeline`, `surroundings`, `settings` | a project opened; a run; all that it consists of |
 | `feeds`, `units`, `intake`, `integrator`, `jobs` | transactions on their way in, numbered and put into batches |
 | `group`, `keeping`, `epochs` | views that move together, and what they commit |
-| `managing`, `manager_making`, `live_managers`, `buffering`, `protocol_manager`, `recompute_manager`, `ring_manager`, `medwrap_manager`, `virtual_views` | who keeps each view: batched SWEEP, or the protocol that its text names |
+| `managers`, `virtual_views` | who keeps each view: batched SWEEP, or the protocol that its text names |
 | `asking`, `exact_cuts`, `batch_end`, `source_joins`, `change_tables`, `stores`, `pacing` | questions to sources and stores, and changes as tables |
 | `contents`, `bulk_reading`, `executor_reading`, `row_estimates` | whole relations at exactly one cut |
 | `evolving`, `adapting`, `evolution_log` | schema changes |

@@ -38,8 +38,8 @@ from viewkeeper.runtime.evolving import Evolution, Foreseen, as_after, foreseen
 from viewkeeper.runtime.exact_cuts import Stopped
 from viewkeeper.runtime.faults import failpoint
 from viewkeeper.runtime.keeping import Keeping
-from viewkeeper.runtime.live_managers import pruned_upkeep
-from viewkeeper.runtime.manager_making import filled
+from viewkeeper.runtime.managers.live import pruned_upkeep
+from viewkeeper.runtime.managers.making import filled
 from viewkeeper.runtime.surroundings import Surroundings
 from viewkeeper.runtime.view import View
 from viewkeeper.sources.interface import Position, SchemaChange

@@ -31,9 +31,14 @@ from viewkeeper.runtime.exact_cuts import ExactCuts
 from viewkeeper.runtime.faults import failpoint
 from viewkeeper.runtime.integrator import Arrival, Integrator, last_positions, states_of
 from viewkeeper.runtime.jobs import Job, StageFolder, Stopwatch, make_job
-from viewkeeper.runtime.live_managers import LiveManager
-from viewkeeper.runtime.manager_making import Workshop
-from viewkeeper.runtime.managing import ChangeComputed, ManagerFailed, ManagerThread, TakingTurns
+from viewkeeper.runtime.managers.live import LiveManager
+from viewkeeper.runtime.managers.making import Workshop
+from viewkeeper.runtime.managers.threads import (
+    ChangeComputed,
+    ManagerFailed,
+    ManagerThread,
+    TakingTurns,
+)
 from viewkeeper.runtime.message_counts import MessageCounts
 from viewkeeper.runtime.row_estimates import fan_outs
 from viewkeeper.runtime.surroundings import Cycle, Surroundings

@@ -12,9 +12,9 @@ import pytest
 from live.pipeline.recording import Recording, view_states
 from live.pipeline.traffic import Traffic, fill
 from viewkeeper.cli import execute
-from viewkeeper.runtime import managing
 from viewkeeper.runtime.audit import audited
 from viewkeeper.runtime.keeper import Keeper
+from viewkeeper.runtime.managers import threads
 from viewkeeper.views import Level
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -38,14 +38,14 @@ VIEWS = {"sales": SALES, "big": BIG, "living": LIVING, "neighbours": NEIGHBOURS}
 
 def slow_down(monkeypatch, view: str, before_each_job) -> None:
     """Let something happen in one view's manager before each of its jobs."""
-    do = managing.ManagerThread._do
+    do = threads.ManagerThread._do
 
     def slowly(thread, job):
         if thread.view == view:
             before_each_job()
         do(thread, job)
 
-    monkeypatch.setattr(managing.ManagerThread, "_do", slowly)
+    monkeypatch.setattr(threads.ManagerThread, "_do", slowly)
 
 
 def test_one_slow_view_of_four_leaves_every_epoch_consistent(shop, running_spark, monkeypatch):

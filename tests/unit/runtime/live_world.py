@@ -21,8 +21,8 @@ from viewkeeper.runtime.asking import Questions
 from viewkeeper.runtime.change_tables import ChangeTables
 from viewkeeper.runtime.contents import whole_schemas
 from viewkeeper.runtime.integrator import Arrival
-from viewkeeper.runtime.live_managers import LiveManager
-from viewkeeper.runtime.manager_making import Workshop
+from viewkeeper.runtime.managers.live import LiveManager
+from viewkeeper.runtime.managers.making import Workshop
 from viewkeeper.runtime.pacing import Pace, SourceLimits
 from viewkeeper.runtime.stores import Stores
 from viewkeeper.runtime.view import View

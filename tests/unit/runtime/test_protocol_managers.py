@@ -13,7 +13,7 @@ from viewkeeper.protocols.medwrap import Medwrap
 from viewkeeper.protocols.ordered_medwrap import OrderedMedwrap
 from viewkeeper.runtime import buffering
 from viewkeeper.runtime.batch_end import BatchEnd
-from viewkeeper.runtime.buffering import BufferedManager
+from viewkeeper.runtime.managers.buffering import BufferedManager
 from viewkeeper.simulator.generator import Shape, Size, random_scenario
 from viewkeeper.simulator.medwrap.run import medwrap_scenario
 from viewkeeper.views import Level

@@ -7,8 +7,8 @@ from typing import Any
 from viewkeeper.protocols.medwrap import Medwrap
 from viewkeeper.protocols.messages import AskSource
 from viewkeeper.protocols.ordered_medwrap import OrderedMedwrap, OrderedMre
-from viewkeeper.runtime.buffering import Materials, Piece
-from viewkeeper.runtime.protocol_manager import ProtocolManager
+from viewkeeper.runtime.managers.buffering import Materials, Piece
+from viewkeeper.runtime.managers.protocol import ProtocolManager
 from viewkeeper.spark.staged import StagedRelation
 from viewkeeper.views.definition import RelationName
 

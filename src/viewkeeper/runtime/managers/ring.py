@@ -32,9 +32,9 @@ from viewkeeper.protocols.ring_messages import (
 )
 from viewkeeper.protocols.tokens import LocalData
 from viewkeeper.runtime.asking import Questions
-from viewkeeper.runtime.buffering import BufferedManager, Materials, Piece
 from viewkeeper.runtime.jobs import Job
-from viewkeeper.runtime.protocol_manager import move_relations
+from viewkeeper.runtime.managers.buffering import BufferedManager, Materials, Piece
+from viewkeeper.runtime.managers.protocol import move_relations
 from viewkeeper.views.definition import RelationName, ViewDefinition
 from viewkeeper.views.level import Level
 

@@ -20,8 +20,8 @@ from viewkeeper.protocols.messages import (
     TransactionArrived,
 )
 from viewkeeper.runtime.asking import Questions
-from viewkeeper.runtime.buffering import BufferedManager, Materials, Piece
 from viewkeeper.runtime.jobs import Job
+from viewkeeper.runtime.managers.buffering import BufferedManager, Materials, Piece
 from viewkeeper.spark.relation import SparkRelation
 from viewkeeper.spark.staged import StagedRelation, Staging
 from viewkeeper.views.level import Level

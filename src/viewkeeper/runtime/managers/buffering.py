@@ -22,7 +22,7 @@ from viewkeeper.runtime.change_tables import ChangeTables, with_number
 from viewkeeper.runtime.contents import whole_schemas
 from viewkeeper.runtime.integrator import Arrival
 from viewkeeper.runtime.jobs import Job
-from viewkeeper.runtime.live_managers import LiveManager, Tables
+from viewkeeper.runtime.managers.live import LiveManager, Tables
 from viewkeeper.runtime.message_counts import MessageCounts
 from viewkeeper.spark.staged import StagedRelation, Staging
 from viewkeeper.timeline import Transaction

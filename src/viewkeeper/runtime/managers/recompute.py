@@ -7,9 +7,9 @@ from typing import Any
 
 from viewkeeper.protocols.recompute import Recompute
 from viewkeeper.runtime.asking import Questions
-from viewkeeper.runtime.buffering import BufferedManager, Materials
 from viewkeeper.runtime.contents import Reading, narrowed
 from viewkeeper.runtime.jobs import Job
+from viewkeeper.runtime.managers.buffering import BufferedManager, Materials
 from viewkeeper.spark.staged import StagedRelation, Staging
 from viewkeeper.views.assembly import WholeView
 

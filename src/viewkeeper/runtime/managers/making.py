@@ -18,14 +18,14 @@ from viewkeeper.protocols.ring import Ring
 from viewkeeper.protocols.ring_terms import RingTerms
 from viewkeeper.protocols.simplistic import Simplistic
 from viewkeeper.protocols.strobe import Strobe
-from viewkeeper.runtime.buffering import Materials
 from viewkeeper.runtime.change_tables import ChangeTables
 from viewkeeper.runtime.epochs import Epochs, FilledView
-from viewkeeper.runtime.live_managers import IncrementalManager, LiveManager, pruned_upkeep
-from viewkeeper.runtime.medwrap_manager import MedwrapManager, MreManager
-from viewkeeper.runtime.protocol_manager import ProtocolManager
-from viewkeeper.runtime.recompute_manager import RecomputeManager
-from viewkeeper.runtime.ring_manager import MakeSystem, RingManager
+from viewkeeper.runtime.managers.buffering import Materials
+from viewkeeper.runtime.managers.live import IncrementalManager, LiveManager, pruned_upkeep
+from viewkeeper.runtime.managers.medwrap import MedwrapManager, MreManager
+from viewkeeper.runtime.managers.protocol import ProtocolManager
+from viewkeeper.runtime.managers.recompute import RecomputeManager
+from viewkeeper.runtime.managers.ring import MakeSystem, RingManager
 from viewkeeper.runtime.stores import Stores
 from viewkeeper.runtime.view import View
 from viewkeeper.sources.interface import Source

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from viewkeeper.runtime.integrator import Arrival
 from viewkeeper.runtime.jobs import Job
-from viewkeeper.runtime.live_managers import LiveManager, Tables
+from viewkeeper.runtime.managers.live import LiveManager, Tables
 from viewkeeper.runtime.message_counts import MessageCounts, counted_together
 
 

@@ -8,7 +8,7 @@ import threading
 from types import SimpleNamespace
 from typing import Any
 
-from viewkeeper.runtime.managing import ChangeComputed, ManagerFailed, TakingTurns
+from viewkeeper.runtime.managers.threads import ChangeComputed, ManagerFailed, TakingTurns
 from viewkeeper.runtime.message_counts import MessageCounts
 
 
