@@ -11,8 +11,8 @@ from viewkeeper.algebra.expressions import Column, Output
 from viewkeeper.protocols.choice import LIVE, PERIODIC, VIRTUAL
 from viewkeeper.protocols.medwrap import Medwrap
 from viewkeeper.protocols.ordered_medwrap import OrderedMedwrap
-from viewkeeper.runtime import buffering
 from viewkeeper.runtime.batch_end import BatchEnd
+from viewkeeper.runtime.managers import buffering
 from viewkeeper.runtime.managers.buffering import BufferedManager
 from viewkeeper.simulator.generator import Shape, Size, random_scenario
 from viewkeeper.simulator.medwrap.run import medwrap_scenario
