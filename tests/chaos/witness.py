@@ -31,8 +31,9 @@ LOST = (
     psycopg.OperationalError, psycopg.InterfaceError, pymysql.err.OperationalError,
     pymysql.err.InterfaceError, pymysql.err.InternalError, ConnectionError,
 )  # fmt: skip
-# On average between two transactions of a source.
+# A writer that waits for its server longer than this waits for ever.
 PAUSE_SECONDS_MAX = 120.0
+# On average between two transactions of a source.
 PAUSE_SECONDS = {"shop": 0.12, "crm": 0.3, "geo": 0.6}
 
 

@@ -78,8 +78,8 @@ def root(
 
 
 for part in (
-    demo, init, check, explain, advise, run, status, rebuild, teardown, evolve, warehouse, lab, ui, import_dbt,
-    completion,
+    demo, init, check, explain, advise, run, status, rebuild, teardown, evolve, warehouse, lab, ui,
+    import_dbt, completion,
 ):  # fmt: skip
     part.register(app)
 

@@ -135,6 +135,7 @@ def _as_finding(error: SourceError) -> Finding:
 
 
 def opened(each: SourceConfig, allow_setup: bool) -> Source:
+    """The source as the project describes it; close it after use."""
     from viewkeeper.sources.opening import open_source
 
     return open_source(each.name, each.url, feed_url=each.feed_url, allow_setup=allow_setup)

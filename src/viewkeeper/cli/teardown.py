@@ -59,8 +59,5 @@ def _require_rest(config: ProjectConfig) -> None:
 
     from viewkeeper.runtime.settings import storage_of
     from viewkeeper.warehouse import lease
-    from viewkeeper.warehouse.ledger import Ledger
 
-    storage = storage_of(config)
-    if Ledger.exists(storage):
-        lease.check_free(storage, dt.datetime.now(dt.UTC))
+    lease.check_free(storage_of(config), dt.datetime.now(dt.UTC))

@@ -214,7 +214,7 @@ class Cut(Closable):
         return None
 
     def row_estimate(self, relation: str) -> int | None:
-        """About how many rows a relation has, from what the source knows anyway; for progress only."""
+        """About how many rows a relation has, from what the source knows anyway; nothing may be wrong if it is."""
         return None
 
 

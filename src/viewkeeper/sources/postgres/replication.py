@@ -84,6 +84,7 @@ class ReplicationStream:
             except psycopg.Error as error:
                 raise self._lost(str(error)) from None
             if size > 0:
+                self._unanswered_since = None
                 kind = data[0]
                 if kind == _DATA:
                     self._ask_after = ASK_FIRST_SECONDS
