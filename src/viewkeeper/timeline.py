@@ -18,11 +18,23 @@ class Transaction(NamedTuple):
     """One committed transaction of one source: a signed change for each relation it touched.
 
     A row that was modified is one row out and one row in.
+
+    Where many come at once, one of these may stand for ``size`` of them with numbers from ``number`` on: a
+    *stretch*. Its changes then name the relations that any of them touches; whoever told of it has the rows.
     """
 
     source: str
     number: int
     changes: tuple[tuple[RelationName, Any], ...]
+    size: int = 1
+
+    @property
+    def last_number(self) -> int:
+        return self.number + self.size - 1
+
+    def between(self, start: int, end: int) -> Transaction:
+        """Those of a stretch from ``start`` to before ``end``, counted from 0."""
+        return self._replace(number=self.number + start, size=end - start)
 
     def change(self, name: RelationName) -> Any | None:
         """The signed rows it changed in that relation; None when it did not touch it."""
@@ -106,7 +118,7 @@ class Cuts(Sequence[Cut]):
     def _all(self) -> tuple[Cut, ...]:
         cuts = [self._before]
         for transaction in self._transactions:
-            cuts.append(cuts[-1].advanced(transaction.source, transaction.number))
+            cuts.append(cuts[-1].advanced(transaction.source, transaction.last_number))
         return tuple(cuts[1:])
 
     def __len__(self) -> int:

@@ -62,7 +62,7 @@ from viewkeeper.views.level import Level
 LO, HI = "_lo", "_hi"
 FIRST, LAST = 0, 2**62
 
-# A transaction with its number in the order of arrival.
+# A transaction with its number in the order of arrival; of a stretch, the number of its first.
 Numbered = tuple[int, Transaction]
 
 
@@ -136,20 +136,35 @@ class BatchedSweep(ViewManager):
         return self._queued(transactions)
 
     def _queued(self, transactions: Sequence[Transaction]) -> Iterable[Action]:
-        for number, transaction in enumerate(transactions, start=self._number + 1):
+        number = self._number + 1
+        for transaction in transactions:
             self._numbers[transaction.source][transaction.number] = number
             self.queue.append((number, transaction))
-        self._number += len(transactions)
+            number += transaction.size
+        self._number = number - 1
         return self._next() if self.eager else ()
 
     def batch_closed(self, size: int) -> Iterable[Action]:
-        invariant(not self.batch and size <= len(self.queue), "a batch can't be closed now")
-        return self._begin(size)
+        invariant(not self.batch, "a batch can't be closed now")
+        return self._begin(self._taken(size))
 
     def batch_passed(self, size: int) -> None:
-        invariant(not self.batch and size <= len(self.queue), "a batch can't be passed over now")
-        self.advanced(tuple(self.queue.popleft()[1] for _ in range(size)))
+        invariant(not self.batch, "a batch can't be passed over now")
+        self.advanced(tuple(transaction for _, transaction in self._taken(size)))
         self._forget_numbers()
+
+    def _taken(self, size: int) -> tuple[Numbered, ...]:
+        """The first ``size`` transactions that wait; a stretch is divided where they end."""
+        taken: list[Numbered] = []
+        while size:
+            invariant(bool(self.queue), "more transactions are wanted than have arrived")
+            number, transaction = self.queue.popleft()
+            if transaction.size > size:
+                self.queue.appendleft((number + size, transaction.between(size, transaction.size)))
+                transaction = transaction.between(0, size)
+            taken.append((number, transaction))
+            size -= transaction.size
+        return tuple(taken)
 
     def answer_arrived(self, asked: list[Route], answer: AnswerArrived) -> Iterable[Action]:
         for route, rows in zip(asked, answer.answers, strict=True):
@@ -159,10 +174,12 @@ class BatchedSweep(ViewManager):
 
     def _next(self) -> Iterator[Action]:
         if self.queue and not self.batch:
-            yield from self._begin(len(self.queue))
+            batch = tuple(self.queue)
+            self.queue.clear()
+            yield from self._begin(batch)
 
-    def _begin(self, size: int) -> Iterator[Action]:
-        self.batch = tuple(self.queue.popleft() for _ in range(size))
+    def _begin(self, batch: tuple[Numbered, ...]) -> Iterator[Action]:
+        self.batch = batch
         self._changed = {name for _, t in self.batch for name, _ in t.changes}
         self._start()
         yield from self._round()
@@ -333,14 +350,20 @@ class BatchedSweep(ViewManager):
         return _Answer(rows, *known)
 
     def _corrections(self, place: Place, reflects: Reflected) -> tuple[Any | None, Any | None]:
-        first, last = self.batch[0][0], self.batch[-1][0]
+        first, last = self.batch[0][0], _last_of(self.batch[-1])
         source = self.occurrence(place).source
         later: list[Numbered] = []
         missing: list[Numbered] = []
         numbers, includes = self._numbers[source], reflects.includes
         for transaction in self.recent.of_source(source):
             number = numbers[transaction.number]
-            if includes(transaction.number):
+            if transaction.size > 1:
+                for piece, is_reflected in _pieces((number, transaction), reflects):
+                    if is_reflected:
+                        later += _from(first, piece)
+                    else:
+                        missing += _up_to(last, piece)
+            elif includes(transaction.number):
                 if number >= first:
                     later.append((number, transaction))
             elif number <= last:
@@ -381,6 +404,36 @@ class BatchedSweep(ViewManager):
         columns += [Output(name, Column(name)) for name in kept]
         local = conjunction(self.terms[term].local_predicates(alias))
         return numbered.select(tuple(columns)).where(local)
+
+
+def _last_of(numbered: Numbered) -> int:
+    number, transaction = numbered
+    return number + transaction.size - 1
+
+
+def _pieces(numbered: Numbered, reflects: Reflected) -> Iterator[tuple[Numbered, bool]]:
+    """A stretch in pieces that an answer reflects, or does not."""
+    number, stretch = numbered
+    for first, last, is_reflected in reflects.divided(stretch.number, stretch.last_number):
+        start = first - stretch.number
+        piece = stretch.between(start, last - stretch.number + 1)
+        yield (number + start, piece), is_reflected
+
+
+def _from(first: int, numbered: Numbered) -> Iterator[Numbered]:
+    """What of it has at least this number."""
+    number, transaction = numbered
+    start = max(first - number, 0)
+    if start < transaction.size:
+        yield number + start, transaction.between(start, transaction.size)
+
+
+def _up_to(last: int, numbered: Numbered) -> Iterator[Numbered]:
+    """What of it has at most this number."""
+    number, transaction = numbered
+    end = min(last + 1 - number, transaction.size)
+    if end > 0:
+        yield number, transaction.between(0, end)
 
 
 def _valid(rows: Any, lo: Expression, hi: Expression) -> Any:

@@ -6,7 +6,7 @@ Events are what happened (past tense), actions are what must be done (imperative
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -29,6 +29,14 @@ class Reflected:
 
     def includes(self, number: int) -> bool:
         return (number <= self.upto and number not in self.without) or number in self.also
+
+    def divided(self, first: int, last: int) -> Iterator[tuple[int, int, bool]]:
+        """The numbers from ``first`` to ``last`` in pieces: from, to, and whether they are included."""
+        exceptions = sorted(n for n in self.also | self.without if first <= n <= last)
+        bounds = {first, self.upto + 1, *exceptions, *(n + 1 for n in exceptions)}
+        starts = sorted(n for n in bounds if first <= n <= last)
+        for start, following in zip(starts, [*starts[1:], last + 1], strict=True):
+            yield start, following - 1, self.includes(start)
 
     @property
     def is_prefix(self) -> bool:
@@ -194,7 +202,7 @@ class InstallBatch:
     """Change the view step by step: ``change`` has a column `TXN` with each row's step.
 
     Step ``numbers[i]`` belongs to ``transactions[i]``, and after it the view is the view at
-    ``cuts[i]``. All of them become durable together; each remains a state of its own. So do the
+    ``cuts[i]``. (Of a stretch, the first of its steps; the cut is that after its last.) All of them become durable together; each remains a state of its own. So do the
     changes of the view's ``stores``, by name; of these only the last state matters.
     """
 

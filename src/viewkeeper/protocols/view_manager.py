@@ -123,13 +123,13 @@ class ViewManager(Protocol):
         """They are known from now on."""
         arrived = self._arrived
         for transaction in transactions:
-            source, number, _ = transaction
+            source, number, _, size = transaction
             if number != arrived[source] + 1:
                 raise InvariantViolated(
                     f"transaction {transaction} arrived out of order",
                     detail=f"expected number {arrived[source] + 1}",
                 )
-            arrived[source] = number
+            arrived[source] = number + size - 1
         self.recent.add(transactions)
 
     @property
@@ -170,7 +170,7 @@ class ViewManager(Protocol):
                     f"{transaction} can't be installed now",
                     detail=f"the view stands at {Cut.of(numbers)}",
                 )
-            numbers[transaction.source] = transaction.number
+            numbers[transaction.source] = transaction.last_number
         self.applied = Cut.of(numbers)
         self.recent.forget(self.applied)
         return Cuts(before, transactions)

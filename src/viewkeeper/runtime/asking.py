@@ -6,6 +6,8 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from typing import cast
 
 import pyarrow as pa
 
@@ -15,6 +17,7 @@ from viewkeeper.errors import SourceError, invariant
 from viewkeeper.protocols.messages import AnswerArrived, AskSource, KeyedPart, Reflected
 from viewkeeper.runtime.pacing import Pace
 from viewkeeper.sources.interface import Cut, KeyedRead, SourceTransaction
+from viewkeeper.sources.stretch import Stretch
 from viewkeeper.spark.arrow import COUNT, arrow_schema
 from viewkeeper.spark.staged import StagedRelation, Staging
 from viewkeeper.views.definition import Occurrence, RelationName, Term
@@ -185,10 +188,18 @@ def broken_types(source: str, expected: str, found: str) -> SourceError:
     )
 
 
-def reflected_by(cut: Cut, applied: int, waiting: Sequence[SourceTransaction]) -> Reflected:
+def reflected_by(
+    cut: Cut, applied: int, waiting: Sequence[SourceTransaction | Stretch]
+) -> Reflected:
     """Which transactions of its source a cut reflects: all that are applied, and of those that
     wait, whose numbers follow, the ones the cut says."""
-    shown = cut.reflects_each(waiting)
+    shown: list[bool] = []
+    for is_stretch, some in groupby(waiting, key=lambda each: isinstance(each, Stretch)):
+        if is_stretch:
+            for stretch in cast("Iterator[Stretch]", some):
+                shown += cut.reflects_stretch(stretch)
+        else:
+            shown += cut.reflects_each(list(cast("Iterator[SourceTransaction]", some)))
     prefix = shown.index(False) if False in shown else len(shown)
     also = [applied + 1 + n for n in range(prefix, len(shown)) if shown[n]]
     return Reflected(applied + prefix, also=frozenset(also))

@@ -11,6 +11,7 @@ import pyarrow as pa
 from viewkeeper.algebra.types import INTEGER, Field, Row, Schema
 from viewkeeper.protocols.messages import TXN
 from viewkeeper.runtime.integrator import Arrival
+from viewkeeper.sources.stretch import ChangedRows, Numbers, Stretch
 from viewkeeper.spark.arrow import COUNT, arrow_schema
 from viewkeeper.views.definition import RelationName
 
@@ -35,9 +36,13 @@ class ChangeTables:
         """These have arrived, in the order of their numbers."""
         tables = self._tables
         with self._lock:
-            for number, _, transaction, _, _ in arrivals:
-                for name, (_, deleted, inserted) in transaction.changes:
-                    tables[name].add(number, deleted, inserted)
+            for number, origin, transaction, _, _ in arrivals:
+                if isinstance(origin, Stretch):
+                    for name, rows in transaction.changes:
+                        tables[name].add_stretch(number, rows)
+                else:
+                    for name, (_, deleted, inserted) in transaction.changes:
+                        tables[name].add(number, deleted, inserted)
 
     def forget(self, upto: int) -> None:
         """Nobody will ask for transactions up to this number any more."""
@@ -46,7 +51,7 @@ class ChangeTables:
                 table.forget(upto)
 
     def changes(
-        self, name: RelationName, numbers: Sequence[int], columns: Sequence[str]
+        self, name: RelationName, numbers: Sequence[int] | Numbers, columns: Sequence[str]
     ) -> pa.Table:
         """What transactions of these ascending numbers changed: columns, number, count."""
         with self._lock:
@@ -59,6 +64,8 @@ class _Table:
         self._schema = arrow_schema(schema)
         self._table = self._schema.empty_table()
         self._numbers = np.empty(0, np.int64)
+        # What has come since, in order: columns, then rows.
+        self._new_parts: list[pa.Table] = []
         self._new_rows: list[Row] = []
         self._new_numbers: list[int] = []
         self._new_counts: list[int] = []
@@ -73,7 +80,14 @@ class _Table:
             self._new_numbers += [number] * len(inserted)
             self._new_counts += [1] * len(inserted)
 
-    def rows(self, numbers: Sequence[int]) -> pa.Table:
+    def add_stretch(self, number: int, changed: ChangedRows) -> None:
+        """``number``: of the first transaction of the stretch."""
+        self._end_part()
+        numbers = pa.array(changed.places + number)
+        columns = [*changed.rows.columns, numbers, pa.array(changed.counts)]
+        self._new_parts.append(pa.Table.from_arrays(columns, schema=self._schema))
+
+    def rows(self, numbers: Sequence[int] | Numbers) -> pa.Table:
         self._take_in()
         first, last = numbers[0], numbers[-1]
         start = int(np.searchsorted(self._numbers, first, "left"))
@@ -91,7 +105,8 @@ class _Table:
         self._table = self._table.slice(start).combine_chunks()
         self._numbers = self._numbers[start:].copy()
 
-    def _take_in(self) -> None:
+    def _end_part(self) -> None:
+        """Make columns of the rows that have come."""
         if not self._new_rows:
             return
         columns = zip(*self._new_rows, strict=True)
@@ -100,7 +115,13 @@ class _Table:
             pa.array(values, field.type) for values, field in zip(columns, fields[:-2], strict=True)
         ]
         arrays += [pa.array(self._new_numbers, pa.int64()), pa.array(self._new_counts, pa.int64())]
-        new = pa.Table.from_arrays(arrays, schema=self._schema)
-        self._table = pa.concat_tables([self._table, new])
-        self._numbers = np.concatenate([self._numbers, np.asarray(self._new_numbers, np.int64)])
+        self._new_parts.append(pa.Table.from_arrays(arrays, schema=self._schema))
         self._new_rows, self._new_numbers, self._new_counts = [], [], []
+
+    def _take_in(self) -> None:
+        self._end_part()
+        if self._new_parts:
+            numbers = [part.column(TXN).to_numpy() for part in self._new_parts]
+            self._table = pa.concat_tables([self._table, *self._new_parts])
+            self._numbers = np.concatenate([self._numbers, *numbers])
+            self._new_parts = []

@@ -24,7 +24,7 @@ from viewkeeper.runtime.asking import counted
 from viewkeeper.runtime.bulk_reading import BulkReading, OnRows, RowsRead
 from viewkeeper.runtime.change_tables import ChangeTables, with_number
 from viewkeeper.runtime.executor_reading import read_by_executors
-from viewkeeper.runtime.integrator import Arrival
+from viewkeeper.runtime.integrator import Arrival, reflected_numbers
 from viewkeeper.sources.interface import Cut, KeyedRead
 from viewkeeper.spark.arrow import COUNT, table_of
 from viewkeeper.spark.reading_in_parts import lines_of
@@ -100,14 +100,8 @@ class Reading:
 
     def _ahead(self, name: RelationName, needed: Schema) -> SparkRelation | None:
         """What the cut reflects of a relation's changes beyond the state that is wanted."""
-        ahead = [
-            arrival.number
-            for arrival in self.waiting
-            if arrival.transaction.source == name.source
-            and self.reflected[name.source].includes(arrival.transaction.number)
-            and arrival.transaction.change(name) is not None
-        ]
-        if not ahead:
+        ahead = reflected_numbers(self.waiting, name, self.reflected[name.source])
+        if not len(ahead):
             return None
         table = self.changes.changes(name, ahead, needed.names)
         changes = self.staging.relation(table, with_number(needed))

@@ -21,6 +21,7 @@ from viewkeeper.protocols.messages import TXN
 from viewkeeper.runtime.faults import failpoint
 from viewkeeper.runtime.view import View
 from viewkeeper.sources.interface import Position, SchemaChange, Source
+from viewkeeper.sources.stretch import Numbers
 from viewkeeper.spark.relation import SparkRelation
 from viewkeeper.views.level import Level
 from viewkeeper.views.upkeep import InitialContents, Store
@@ -73,7 +74,7 @@ class Epochs:
 
     def apply(
         self,
-        numbers: Sequence[int],
+        numbers: Numbers,
         states: Sequence[int],
         tables: Mapping[str, Sequence[pa.Table]],
         cuts: Mapping[str, Cut],
@@ -232,14 +233,12 @@ def earliest(cuts: Iterable[Cut], sources: Mapping[str, Source]) -> dict[str, Po
     return found
 
 
-def _renumbered(
-    table: pa.Table, numbers: Sequence[int], states: Sequence[int], first: int
-) -> pa.Table:
+def _renumbered(table: pa.Table, numbers: Numbers, states: Sequence[int], first: int) -> pa.Table:
     """The n-th of the group's numbers becomes ``first + states[n]``."""
     place = table.schema.get_field_index(TXN)
     if numbers[-1] - numbers[0] == states[-1] == len(numbers) - 1:
-        column = pc.add(table.column(place), first - numbers[0])
+        column = pc.add(table.column(place), first - int(numbers[0]))
     else:
-        which = np.searchsorted(np.asarray(numbers), table.column(place).to_numpy())
+        which = np.searchsorted(numbers, table.column(place).to_numpy())
         column = pa.array(np.asarray(states, np.int64)[which] + first, pa.int64())
     return table.set_column(place, table.schema.field(place), column)

@@ -15,6 +15,7 @@ from viewkeeper.runtime.contents import Reading, whole_schemas
 from viewkeeper.runtime.intake import Intake
 from viewkeeper.runtime.jobs import StageFolder
 from viewkeeper.sources.interface import Cut, SourceTransaction
+from viewkeeper.sources.stretch import Stretch
 from viewkeeper.spark.persisting import persisted
 from viewkeeper.spark.staged import Staging
 from viewkeeper.views.definition import RelationName
@@ -62,7 +63,7 @@ class ExactCuts(Intake):
         return tuple(name.relation for name in self.relations if name.source == source)
 
     def reflected(self, cuts: Mapping[str, Cut]) -> dict[str, Reflected]:
-        waiting: dict[str, list[SourceTransaction]] = {name: [] for name in self.sources}
+        waiting: dict[str, list[SourceTransaction | Stretch]] = {name: [] for name in self.sources}
         for _, origin, *_ in self.integrator.pending:
             waiting[origin.source].append(origin)
         return {

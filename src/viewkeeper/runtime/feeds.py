@@ -17,6 +17,7 @@ from viewkeeper.errors import SourceError
 from viewkeeper.runtime.faults import failpoint
 from viewkeeper.sources.backoff import Backoff
 from viewkeeper.sources.interface import FeedItem, Position, Source
+from viewkeeper.sources.stretch import Stretch
 
 POLL_SECONDS = 0.2
 # A source is away when it could not be read for so long; shorter gaps are nobody's business.
@@ -29,7 +30,7 @@ class Delivery:
     """What one poll of one source brought, and where its feed stands after it."""
 
     source: str
-    items: tuple[FeedItem, ...]
+    items: tuple[FeedItem | Stretch, ...]
     position: Position
     life: str
     # Counts how often the feed was opened anew for other relations: what comes then may have come.
@@ -187,7 +188,7 @@ class _Reader:
             self._note_return()
             self._delays = Backoff().delays(self._randomness)
             while not self._feeds.is_stopping:
-                items = tuple(feed.poll(POLL_SECONDS, ITEMS_PER_POLL_MAX))
+                items = tuple(feed.poll_stretches(POLL_SECONDS, ITEMS_PER_POLL_MAX))
                 with self._lock:
                     if generation != self._generation or self.renewed.is_set():
                         self.renewed.clear()

@@ -43,9 +43,10 @@ from viewkeeper.runtime.managers.making import filled
 from viewkeeper.runtime.surroundings import Surroundings
 from viewkeeper.runtime.view import View
 from viewkeeper.sources.interface import Position, SchemaChange
+from viewkeeper.sources.stretch import transactions_of
 from viewkeeper.views.assembly import WholeView
 from viewkeeper.views.catalog import Catalog
-from viewkeeper.views.definition import ViewDefinition
+from viewkeeper.views.definition import RelationName, ViewDefinition
 from viewkeeper.views.level import Level
 from viewkeeper.views.pruning import pruned
 from viewkeeper.views.upkeep import InitialContents
@@ -218,7 +219,7 @@ class Group(Keeping):
     def _may_begin(self) -> bool:
         limits = self.around.limits
         # One more where much waits: somebody always has work, and small batches do not become smaller.
-        is_backlog = len(self.integrator.pending) >= limits.backlog_from
+        is_backlog = self.integrator.waiting >= limits.backlog_from
         has_room = len(self.jobs) < limits.jobs_max + is_backlog
         stays = not self.ending and not self.due and not self.new
         return self.has_work and has_room and stays and not self._early_seconds
@@ -314,9 +315,10 @@ class Group(Keeping):
         before = self.views
         jumped = change.source if plan.rewrites and self._holds_rows_of(change) else None
         uncommitted = [
-            arrival._replace(origin=as_after(arrival.origin, change))
+            arrival._replace(origin=as_after(origin, change))
             for arrival in self.integrator.pending
             if arrival.origin.source != jumped
+            for origin in transactions_of(arrival.origin)
         ]
         self.dismiss()
         for name, mapping in plan.mappings().items():
@@ -350,9 +352,9 @@ class Group(Keeping):
     def _holds_rows_of(self, change: SchemaChange) -> bool:
         """Whether changes of the relation have arrived that are not applied."""
         return any(
-            arrival.origin.source == change.source
-            and any(part.relation == change.relation for part in arrival.origin.changes)
+            name == RelationName(change.source, change.relation)
             for arrival in self.integrator.pending
+            for name in arrival.transaction.relations
         )
 
     def _go_on_after(self, change: SchemaChange) -> None:

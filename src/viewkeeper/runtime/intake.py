@@ -22,11 +22,15 @@ from viewkeeper.runtime.surroundings import Surroundings
 from viewkeeper.runtime.units import Unit
 from viewkeeper.runtime.view import View
 from viewkeeper.sources.interface import Position, SchemaChange, SourceTransaction
+from viewkeeper.sources.stretch import Stretch, transactions_of
 from viewkeeper.views.definition import RelationName
 
 
 class Intake(ABC):
     """Takes deliveries in and numbers their transactions. Messages reach it through its inbox."""
+
+    # Whether all who are told of transactions can be told of a stretch of them at once.
+    takes_stretches = False
 
     def __init__(
         self,
@@ -167,7 +171,12 @@ class Intake(ABC):
         is_parting = self.is_parting
         for item in items:
             source = item.source
-            if source not in sources or (source in repeating and self._is_repeated(item)):
+            if source not in sources:
+                continue
+            if isinstance(item, Stretch):
+                yield from self._stretch_arrivals(item)
+                continue
+            if source in repeating and self._is_repeated(item):
                 continue
             if isinstance(item, SourceTransaction):
                 arrival = arrived(item, unit)
@@ -179,6 +188,29 @@ class Intake(ABC):
                 RelationName(source, item.relation) in self.relations
             ):
                 raise _changed_inside_a_unit(item)
+
+    def _stretch_arrivals(self, stretch: Stretch) -> Iterator[Arrival]:
+        source = stretch.source
+        if source in self.repeating:
+            first = stretch.position_of(int(stretch.marks[0]))
+            if self.compared(source, first, self.fed[source]) > 0:
+                self.repeating.discard(source)
+        if not self.takes_stretches or self.is_parting or source in self.repeating:
+            yield from self._arrivals(stretch.transactions())
+        elif (arrival := self.integrator.stretch_arrived(stretch)) is not None:
+            yield arrival
+
+    def numbered_anew(self, arrivals: Iterable[Arrival]) -> list[Arrival]:
+        """They have arrived, and arrive once more at another integrator."""
+        found: list[Arrival | None] = []
+        for arrival in arrivals:
+            if isinstance(arrival.origin, Stretch) and self.takes_stretches:
+                found.append(self.integrator.stretch_arrived(arrival.origin))
+            else:
+                found += [
+                    self.integrator.arrived(o, arrival.unit) for o in transactions_of(arrival.origin)
+                ]
+        return [arrival for arrival in found if arrival is not None]
 
     def _is_repeated(self, item: Any) -> bool:
         """Whether the views have it already: another group may be behind, and feeds are shared."""

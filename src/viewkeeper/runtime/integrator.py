@@ -10,23 +10,72 @@ is ever applied that a later query might not see, and after a restart no change 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple, cast
 
-from viewkeeper.sources.interface import Position, SourceTransaction
+import numpy as np
+import numpy.typing as npt
+
+from viewkeeper.errors import invariant
+from viewkeeper.protocols.messages import Reflected
+from viewkeeper.sources.interface import Position, RelationChange, SourceTransaction
+from viewkeeper.sources.stretch import ChangedRows, Numbers, Stretch
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.definition import RelationName
 
+Weights = Mapping[RelationName, float]
+
 
 class Arrival(NamedTuple):
-    """A transaction of a source, as far as it concerns the group, with its place in the order."""
+    """A transaction of a source, as far as it concerns the group, with its place in the order.
+
+    Or a stretch of them, with numbers from ``number`` on.
+    """
 
     number: int
-    origin: SourceTransaction
+    origin: SourceTransaction | Stretch
     transaction: Transaction
     rows: int
     # Arrivals of one unit come one after the other and must show in one state.
     unit: object = None
+
+    @property
+    def size(self) -> int:
+        """How many transactions it stands for."""
+        return self.transaction.size
+
+    @property
+    def last_number(self) -> int:
+        return self.number + self.transaction.size - 1
+
+    def divided(self, size: int) -> tuple[Arrival, Arrival]:
+        """Of a stretch: its first ``size`` transactions, and the others."""
+        return self._between(0, size), self._between(size, self.size)
+
+    def _between(self, start: int, end: int) -> Arrival:
+        stretch = stretch_of(self).between(start, end)
+        names = {name.relation: name for name, _ in self.transaction.changes}
+        transaction = self.transaction.between(start, end)._replace(
+            changes=tuple((names[n], rows) for n, rows in stretch.changes.items())
+        )
+        rows = sum(map(len, stretch.changes.values()))
+        return Arrival(self.number + start, stretch, transaction, rows)
+
+
+def stretch_of(arrival: Arrival) -> Stretch:
+    invariant(isinstance(arrival.origin, Stretch), "a single transaction can't be divided")
+    return cast(Stretch, arrival.origin)
+
+
+def transactions_in(arrivals: Iterable[Arrival]) -> int:
+    return sum(arrival.transaction.size for arrival in arrivals)
+
+
+def numbers_of(arrivals: Iterable[Arrival]) -> Numbers:
+    """The numbers of all their transactions."""
+    found = [np.arange(each.number, each.last_number + 1) for each in arrivals]
+    return np.concatenate(found) if found else np.empty(0, np.int64)
 
 
 class Integrator:
@@ -63,51 +112,115 @@ class Integrator:
         self.pending.append(arrival)
         return arrival
 
+    def stretch_arrived(self, stretch: Stretch) -> Arrival | None:
+        """Take a stretch in and number its transactions; None when it concerns nobody here."""
+        source = stretch.source
+        names = {name: known for (of, name), known in self._names.items() if of == source}
+        origin = stretch.only(names.keys())
+        if origin is None:
+            return None
+        number = self._next_of_source[source]
+        changes = tuple((names[relation], rows) for relation, rows in origin.changes.items())
+        transaction = Transaction(source, number, changes, len(origin))
+        rows = sum(map(len, origin.changes.values()))
+        arrival = Arrival(self._next_number, origin, transaction, rows)
+        self._next_of_source[source] += len(origin)
+        self._next_number += len(origin)
+        self.pending.append(arrival)
+        return arrival
+
+    @property
+    def waiting(self) -> int:
+        """How many transactions are in no batch yet."""
+        return transactions_in(self.pending)
+
     def newest(self, source: str) -> int:
         """The number of the source's last transaction that has arrived; 0 before the first."""
         return self._next_of_source[source] - 1
 
     def close_batch(
         self,
-        reflects: Mapping[str, Callable[[SourceTransaction], bool] | None],
+        reflects: Mapping[str, Reflected | None],
         transactions_max: int,
         rows_max: float,
         is_wanted: Callable[[Arrival], bool] | None = None,
-        weights: Mapping[RelationName, float] | None = None,
+        weights: Weights = MappingProxyType({}),
     ) -> tuple[Arrival, ...]:
         """Take out the longest prefix that all cuts reflect, within limits; at least one if one is
-        visible and wanted. No unit is divided, whatever the limits are.
+        visible and wanted. No unit is divided, whatever the limits are; a stretch is, where it must be.
 
-        ``reflects`` says of each source what its cut shows, None: all that waits. ``weights``: how many rows a changed row of a relation counts for, one where nothing is said.
+        ``reflects`` says of each source what its cut shows, None: all that waits. ``weights``: how many
+        rows a changed row of a relation counts for, one where nothing is said.
         """
         batch: list[Arrival] = []
-        rows = 0.0
+        rest: Arrival | None = None
+        size, rows = 0, 0.0
         for arrival in self.pending:
             if is_wanted is not None and not is_wanted(arrival):
                 break
-            rows += arrival.rows if not weights else _weighed(arrival, weights)
-            is_full = len(batch) >= transactions_max or (batch and rows > rows_max)
-            if is_full and not _are_one(batch[-1], arrival):
-                break
-            shows = reflects[arrival.origin.source]
-            if shows is not None and not shows(arrival.origin):
-                while batch and _are_one(batch[-1], arrival):
-                    batch.pop()
-                break
+            shown = reflects[arrival.origin.source]
+            weight = _weighed(arrival, weights)
+            if arrival.size > 1:
+                fits = min(_visible(arrival, shown), transactions_max - size)
+                if rows + weight > rows_max:
+                    light = int(
+                        np.searchsorted(_weights_upto(arrival, weights), rows_max - rows, "right")
+                    )
+                    fits = min(fits, light if batch else max(light, 1))
+                if fits < arrival.size:
+                    if fits > 0:
+                        first, rest = arrival.divided(fits)
+                        batch.append(first)
+                    break
+            else:
+                is_full = size >= transactions_max or (batch and rows + weight > rows_max)
+                if is_full and not _are_one(batch[-1], arrival):
+                    break
+                if shown is not None and not shown.includes(arrival.transaction.number):
+                    while batch and _are_one(batch[-1], arrival):
+                        batch.pop()
+                    break
             batch.append(arrival)
+            size += arrival.size
+            rows += weight
         for _ in batch:
             self.pending.popleft()
+        if rest is not None:
+            self.pending.appendleft(rest)
         return tuple(batch)
 
 
-def _weighed(arrival: Arrival, weights: Mapping[RelationName, float]) -> float:
+def _visible(stretch: Arrival, shown: Reflected | None) -> int:
+    """How many of its transactions, from the first on, a cut shows."""
+    if shown is None:
+        return stretch.size
+    first, last = stretch.transaction.number, stretch.transaction.last_number
+    _, end, is_shown = next(shown.divided(first, last))
+    return end - first + 1 if is_shown else 0
+
+
+def _weights_upto(stretch: Arrival, weights: Weights) -> npt.NDArray[np.float64]:
+    """How much its transactions weigh together, from the first to each of them."""
+    found = np.zeros(stretch.size)
+    for name, rows in stretch.transaction.changes:
+        found += np.bincount(rows.places, minlength=stretch.size) * weights.get(name, 1.0)
+    return np.cumsum(found)
+
+
+def _weighed(arrival: Arrival, weights: Weights) -> float:
     changes = arrival.transaction.changes
+    if not weights:
+        return arrival.rows
     if len(changes) == 1:
         return arrival.rows * weights.get(changes[0][0], 1.0)
-    return sum(
-        (len(deleted) + len(inserted)) * weights.get(name, 1.0)
-        for name, (_, deleted, inserted) in changes
-    )
+    return sum(rows_in(change) * weights.get(name, 1.0) for name, change in changes)
+
+
+def rows_in(change: RelationChange | ChangedRows) -> int:
+    """How many rows were taken out and put in."""
+    if isinstance(change, ChangedRows):
+        return len(change)
+    return len(change.deleted) + len(change.inserted)
 
 
 def _are_one(earlier: Arrival, later: Arrival) -> bool:
@@ -115,16 +228,45 @@ def _are_one(earlier: Arrival, later: Arrival) -> bool:
 
 
 def states_of(batch: Sequence[Arrival]) -> list[int]:
-    """For each arrival, how many states the batch has before the one that it shows in."""
+    """For each transaction, how many states the batch has before the one that it shows in."""
     if all(arrival.unit is None for arrival in batch):
-        return list(range(len(batch)))
+        return list(range(transactions_in(batch)))
     states: list[int] = []
     for place, arrival in enumerate(batch):
-        if not place:
-            states.append(0)
-        else:
-            states.append(states[-1] + (not _are_one(batch[place - 1], arrival)))
+        first = states[-1] + (not _are_one(batch[place - 1], arrival)) if place else 0
+        states += range(first, first + arrival.size)
     return states
+
+
+def reflected_numbers(
+    arrivals: Iterable[Arrival], name: RelationName, reflected: Reflected
+) -> Numbers:
+    """The numbers of those that may have changed a relation, and that an answer of its source reflects."""
+    found = [np.empty(0, np.int64)]
+    for number, _, transaction, _, _ in arrivals:
+        if transaction.source == name.source and name in transaction.relations:
+            to_number = number - transaction.number
+            for first, last, is_reflected in reflected.divided(
+                transaction.number, transaction.last_number
+            ):
+                if is_reflected:
+                    found.append(np.arange(first + to_number, last + to_number + 1))
+    return np.concatenate(found)
+
+
+def singly(arrivals: Iterable[Arrival]) -> Iterator[Arrival]:
+    """The same, with the transactions of every stretch one by one."""
+    for arrival in arrivals:
+        if not isinstance(arrival.origin, Stretch):
+            yield arrival
+            continue
+        names = {name.relation: name for name, _ in arrival.transaction.changes}
+        for place, origin in enumerate(arrival.origin.transactions()):
+            changes = tuple((names[change.relation], change) for change in origin.changes)
+            number = arrival.transaction.number + place
+            transaction = Transaction(origin.source, number, changes)
+            rows = sum(map(rows_in, origin.changes))
+            yield Arrival(arrival.number + place, origin, transaction, rows)
 
 
 def last_positions(batch: Iterable[Arrival]) -> dict[str, Position]:

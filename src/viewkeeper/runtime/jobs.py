@@ -13,7 +13,7 @@ from typing import Any
 
 from viewkeeper.protocols.messages import Reflected
 from viewkeeper.runtime.asking import Questions
-from viewkeeper.runtime.integrator import Arrival
+from viewkeeper.runtime.integrator import Arrival, transactions_in
 from viewkeeper.runtime.pacing import Pace
 from viewkeeper.sources.interface import Cut
 from viewkeeper.spark.staged import Staging
@@ -71,6 +71,10 @@ class Job:
 
     def __post_init__(self) -> None:
         self._asking = len(self.told)
+
+    @property
+    def transactions(self) -> int:
+        return transactions_in(self.batch)
 
     @property
     def rows(self) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from viewkeeper.merging.merge_process import MergeProcess
@@ -29,7 +29,13 @@ from viewkeeper.runtime.contents import whole_schemas
 from viewkeeper.runtime.evolving import Evolution
 from viewkeeper.runtime.exact_cuts import ExactCuts
 from viewkeeper.runtime.faults import failpoint
-from viewkeeper.runtime.integrator import Arrival, Integrator, last_positions, states_of
+from viewkeeper.runtime.integrator import (
+    Arrival,
+    Integrator,
+    last_positions,
+    numbers_of,
+    states_of,
+)
 from viewkeeper.runtime.jobs import Job, StageFolder, Stopwatch, make_job
 from viewkeeper.runtime.managers.live import LiveManager
 from viewkeeper.runtime.managers.making import Workshop
@@ -43,7 +49,7 @@ from viewkeeper.runtime.message_counts import MessageCounts
 from viewkeeper.runtime.row_estimates import fan_outs
 from viewkeeper.runtime.surroundings import Cycle, Surroundings
 from viewkeeper.runtime.view import View
-from viewkeeper.sources.interface import Cut, Position, SourceTransaction
+from viewkeeper.sources.interface import Cut, Position
 from viewkeeper.spark.staged import Staging
 from viewkeeper.views.definition import RelationName
 from viewkeeper.views.level import Level
@@ -92,8 +98,8 @@ class Keeping(ExactCuts):
         self._managers = {
             name: self._at_work(name, manager, staging) for name, manager in managers.items()
         }
-        again = (self.integrator.arrived(each.origin, each.unit) for each in uncommitted)
-        self.tell([arrival for arrival in again if arrival is not None])
+        self.takes_stretches = all(manager.takes_stretches for manager in managers.values())
+        self.tell(self.numbered_anew(uncommitted))
 
     def _manager(self, view: str, staging: Staging) -> LiveManager:
         around = self.around
@@ -154,7 +160,7 @@ class Keeping(ExactCuts):
             failpoint("cuts-open")
             reflected = self.reflected(cuts)
             batch = self.integrator.close_batch(
-                self._visible(cuts, reflected),
+                self._visible(reflected),
                 limits.batch_transactions_max,
                 limits.batch_rows_max,
                 self.is_own if self._beyond else None,
@@ -183,7 +189,7 @@ class Keeping(ExactCuts):
         self.begun_at = time.monotonic()
         failpoint("batch-closed")
         for arrival in batch:
-            self.applied[arrival.transaction.source] = arrival.transaction.number
+            self.applied[arrival.transaction.source] = arrival.transaction.last_number
         streams = tuple(sorted({arrival.origin.source for arrival in batch}))
         relevance = RelevanceArrived(job.row, job.concerned, streams)
         self._carry_out(self.merge.step(relevance))
@@ -195,23 +201,22 @@ class Keeping(ExactCuts):
             job.stage.remove()
         return True
 
-    def _visible(
-        self, cuts: Mapping[str, Cut], reflected: Mapping[str, Reflected]
-    ) -> dict[str, Callable[[SourceTransaction], bool] | None]:
+    def _visible(self, reflected: Mapping[str, Reflected]) -> dict[str, Reflected | None]:
         """What each source's cut shows; None where that is all that waits.
 
         What is only watched is asked by nobody yet: it need not be visible.
         """
+        newest = self.integrator.newest
         return {
             name: None
-            if name not in cuts or self.integrator.newest(name) <= reflected[name].upto
-            else cuts[name].reflects
+            if name not in reflected or newest(name) <= reflected[name].upto
+            else reflected[name]
             for name in self.sources
         }
 
     def _weights(self, cuts: Mapping[str, Cut]) -> dict[RelationName, float]:
         """How much a changed row of each relation may do to a view; nothing while little waits."""
-        if len(self.integrator.pending) < self.around.limits.backlog_from:
+        if self.integrator.waiting < self.around.limits.backlog_from:
             return {}
         if time.monotonic() - self._weighed_at > WEIGHED_SECONDS:
             told = {name: cuts[name.source].row_estimate(name.relation) for name in self.relations}
@@ -222,7 +227,7 @@ class Keeping(ExactCuts):
         return self._fan_outs
 
     def _concerned(self, batch: Iterable[Arrival]) -> tuple[str, ...]:
-        changed = {name for _, _, (_, _, changes), _, _ in batch for name, _ in changes}
+        changed = {name for arrival in batch for name, _ in arrival.transaction.changes}
         return tuple(
             name
             for name, view in self.views.items()
@@ -252,7 +257,7 @@ class Keeping(ExactCuts):
             rows.append(
                 {
                     "row": number,
-                    "transactions": 0 if job is None else len(job.batch),
+                    "transactions": 0 if job is None else job.transactions,
                     "cells": {
                         view: {"colour": cell.colour.name.lower(), "state": cell.state}
                         for view, cell in cells.items()
@@ -269,16 +274,16 @@ class Keeping(ExactCuts):
             job.clock.lap("join")
         batch = [arrival for job in jobs for arrival in job.batch]
         reached = self._reached_with(jobs)
-        numbers = [arrival.number for arrival in batch]
+        numbers = numbers_of(batch)
         # Unless every manager shows every transaction, what lies between is no state of all views.
-        states = states_of(batch) if self.merge.level is Level.COMPLETE else [0] * len(batch)
+        states = states_of(batch) if self.merge.level is Level.COMPLETE else [0] * len(numbers)
         entry = self.around.epochs.apply(numbers, states, tables, self.cuts_of(reached))
         for job in jobs:
             job.clock.lap("commit")
             job.stage.remove()
             del self.jobs[job.row]
         begun = [job.batch[0].number for job in self.jobs.values()]
-        self.changes.forget(min([numbers[-1] + 1, *begun]) - 1)
+        self.changes.forget(min([batch[-1].last_number + 1, *begun]) - 1)
         self._noted, self._noted_at = reached, time.monotonic()
         self.count(-sum(job.rows for job in jobs))
         asked = asked_together(job.questions.asked for job in jobs)

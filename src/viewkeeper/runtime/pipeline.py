@@ -12,7 +12,7 @@ import gc
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -31,6 +31,7 @@ from viewkeeper.runtime.surroundings import Cycle, Limits, Surroundings
 from viewkeeper.runtime.units import Unit, Units
 from viewkeeper.runtime.view import View
 from viewkeeper.sources.interface import FeedItem, Position, Source, SourceTransaction
+from viewkeeper.sources.stretch import Stretch
 from viewkeeper.spark.session import Spark
 from viewkeeper.views.definition import RelationName
 from viewkeeper.views.level import Level
@@ -301,15 +302,9 @@ class Pipeline:
             self._parting.append(member)
         self._begin(successor)
 
-    def _tied(self, items: Iterable[FeedItem]) -> None:
+    def _tied(self, changed: set[RelationName]) -> None:
         """Groups that one transaction, of one source or several, concerns become one before they
-        see any of it."""
-        changed = {
-            RelationName(item.source, change.relation)
-            for item in items
-            if isinstance(item, SourceTransaction)
-            for change in item.changes
-        }
+        see any of it. ``changed``: by that transaction."""
         concerned = tuple(
             g for g in self.groups if not g.is_loose and not changed.isdisjoint(g.relations)
         )
@@ -342,16 +337,22 @@ class Pipeline:
             case Warn():
                 self._tell({"event": "warning", **asdict(released)})
             case Unit(parts):
-                self._tied(parts)
+                self._tied(
+                    {
+                        RelationName(part.source, change.relation)
+                        for part in parts
+                        if isinstance(part, SourceTransaction)
+                        for change in part.changes
+                    }
+                )
                 sources = {part.source for part in parts}
                 for group in self._listening():
                     if not sources.isdisjoint(group.sources):
                         group.inbox.put(released)
             case Delivery(source, items, position):
                 if len(self.groups) > 1:
-                    for item in items:
-                        if isinstance(item, SourceTransaction) and len(item.changes) > 1:
-                            self._tied([item])
+                    for changed in _changed_together(items):
+                        self._tied(changed)
                 for group in self._listening():
                     if source in group.sources:
                         group.inbox.put(released)
@@ -445,6 +446,19 @@ def not_kept(view: str) -> UsageError:
         detail="it is virtual, was retired, or its source can't go on",
         hint="viewkeeper status says which",
     )
+
+
+def _changed_together(items: Iterable[FeedItem | Stretch]) -> Iterator[set[RelationName]]:
+    """The relations that one transaction changes, for all that change several."""
+    for item in items:
+        found: Iterable[Collection[str]] = ()
+        if isinstance(item, SourceTransaction):
+            found = ({change.relation for change in item.changes},)
+        elif isinstance(item, Stretch) and len(item.changes) > 1:
+            found = item.relations_together()
+        for names in found:
+            if len(names) > 1:
+                yield {RelationName(item.source, name) for name in names}
 
 
 def _different(positions: Iterable[Position], known: Position | None) -> list[Position]:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from viewkeeper.runtime.integrator import rows_in
 from viewkeeper.views.advice import Traffic
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def changed_rows(cycle: Cycle) -> dict[str, int]:
     found: Counter[str] = Counter()
     for arrival in cycle.batch:
         for name, change in arrival.transaction.changes:
-            found[str(name)] += len(change.deleted) + len(change.inserted)
+            found[str(name)] += rows_in(change)
     return dict(found)
 
 

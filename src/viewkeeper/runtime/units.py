@@ -26,6 +26,7 @@ from viewkeeper.merging.global_transactions import (
 )
 from viewkeeper.runtime.feeds import Delivery
 from viewkeeper.sources.interface import FeedItem, Position, Progress, SourceTransaction
+from viewkeeper.sources.stretch import Stretch, one_by_one
 
 ID, PARTS = "id", "parts"
 
@@ -78,11 +79,14 @@ class Units:
 
     def released(self, delivery: Delivery, now_seconds: float) -> Iterator[Delivery | Unit | Warn]:
         """What may go on, in order."""
+        if delivery.source in self._outboxes:
+            # Who ties its transactions by rows has them looked at one by one.
+            delivery = replace(delivery, items=tuple(one_by_one(delivery.items)))
         if not self._machine.held and not self._ties_any(delivery.items):
             yield delivery
             return
         self._ahead[delivery.source] = replace(delivery, items=())
-        for item in delivery.items:
+        for item in one_by_one(delivery.items):
             if not isinstance(item, Progress):
                 part = Part(delivery.source, item, self._tie(item))
                 yield from self._carried_out(self._machine.step(PartArrived(part, now_seconds)))
@@ -90,12 +94,12 @@ class Units:
         for source in [s for s in self._ahead if not self._machine.holds(s)]:
             yield self._ahead.pop(source)
 
-    def _ties_any(self, items: Iterable[FeedItem]) -> bool:
+    def _ties_any(self, items: Iterable[FeedItem | Stretch]) -> bool:
         if self._outboxes:
             return any(map(self._tie, items))
         return any(isinstance(item, SourceTransaction) and item.tie for item in items)
 
-    def _tie(self, item: FeedItem) -> Tie | None:
+    def _tie(self, item: FeedItem | Stretch) -> Tie | None:
         if not isinstance(item, SourceTransaction):
             return None
         if item.tie is not None:

@@ -14,12 +14,15 @@ import datetime as dt
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import pyarrow as pa
 
 from viewkeeper.algebra.types import Row, Schema
 from viewkeeper.errors import SourceError
+
+if TYPE_CHECKING:
+    from viewkeeper.sources.stretch import Stretch
 
 # A place in a source's feed: plain JSON-able data, comparable through `Source.compare_positions`.
 Position = Mapping[str, Any]
@@ -191,6 +194,10 @@ class Cut(Closable):
         """`reflects` of each of them."""
         return [self.reflects(transaction) for transaction in transactions]
 
+    def reflects_stretch(self, stretch: Stretch) -> list[bool]:
+        """`reflects` of each of its transactions."""
+        return self.reflects_each(stretch.transactions())
+
     @abstractmethod
     def read(self, question: KeyedRead) -> Iterator[pa.RecordBatch]:
         """The rows, with types as `arrow_schema` of the relation's Schema; duplicates kept.
@@ -260,6 +267,12 @@ class Feed(Closable):
         Raises SourceError: retryable after a lost connection (`Source.feed` again from the last
         position), permanent when the log has a gap (``feed-gap``): only a rebuild helps then.
         """
+
+    def poll_stretches(
+        self, timeout_seconds: float, items_max: int = 10_000
+    ) -> Sequence[FeedItem | Stretch]:
+        """As `poll`; but transactions that come by the thousand may be told as columns."""
+        return self.poll(timeout_seconds, items_max)
 
     @abstractmethod
     def confirm(self, position: Position) -> None:

@@ -1,5 +1,6 @@
 import datetime as dt
 
+from viewkeeper.protocols.messages import Reflected
 from viewkeeper.runtime.integrator import Integrator, last_positions
 from viewkeeper.sources.interface import RelationChange, SourceTransaction
 from viewkeeper.views.definition import RelationName
@@ -27,7 +28,7 @@ def test_a_batch_ends_before_the_first_transaction_that_no_cut_shows_yet():
     integrator = integrator_of("a", "b")
     for source, identity in (("a", 1), ("b", 1), ("a", 2), ("b", 2)):
         integrator.arrived(transaction(source, identity))
-    visible = {"a": lambda t: t.identity != 2, "b": lambda t: True}
+    visible = {"a": Reflected(1), "b": None}
     batch = integrator.close_batch(visible, 100, 100)
     assert [a.number for a in batch] == [1, 2]
     assert last_positions(batch) == {"a": {"at": 1}, "b": {"at": 1}}
@@ -38,7 +39,7 @@ def test_a_batch_keeps_its_limits_but_takes_one_transaction_however_large():
     integrator = integrator_of("a")
     for identity, rows in ((1, 50), (2, 3), (3, 3), (4, 3)):
         integrator.arrived(transaction("a", identity, rows))
-    visible = {"a": lambda t: True}
+    visible = {"a": Reflected(4)}
     assert len(integrator.close_batch(visible, 100, 10)) == 1
     assert len(integrator.close_batch(visible, 100, 7)) == 2
     assert len(integrator.close_batch(visible, 1, 100)) == 1

@@ -49,6 +49,8 @@ class LiveManager(ABC):
     counts: MessageCounts
     # Whether a job needs nothing of the jobs before it: then two managers may do them by turns.
     takes_turns = False
+    # Whether it can be told of a stretch of transactions at once.
+    takes_stretches = False
 
     @abstractmethod
     def arrived(self, arrivals: Iterable[Arrival]) -> None:
@@ -76,6 +78,7 @@ class IncrementalManager(LiveManager):
     """From changes alone, in batches: `IncrementalView`, and its stores."""
 
     level = IncrementalView.level
+    takes_stretches = True
 
     def __init__(
         self,
@@ -101,7 +104,7 @@ class IncrementalManager(LiveManager):
         self._protocol.step(TransactionsArrived([arrival.transaction for arrival in arrivals]))
 
     def pass_over(self, job: Job) -> None:
-        self._protocol.step(BatchPassed(len(job.batch)))
+        self._protocol.step(BatchPassed(job.transactions))
 
     def settled(self, numbers: Mapping[str, int]) -> None:
         for source, number in numbers.items():
@@ -109,11 +112,11 @@ class IncrementalManager(LiveManager):
 
     def maintain(self, job: Job) -> Tables:
         protocol, staging = self._protocol, job.questions.staging
-        self.counts.transactions += len(job.batch)
+        self.counts.transactions += job.transactions
         installed: InstallBatch | None = None
         with job.asking() as questions:
             protocol.staging = staging
-            todo = deque(protocol.step(BatchClosed(len(job.batch))))
+            todo = deque(protocol.step(BatchClosed(job.transactions)))
             while todo:
                 match todo.popleft():
                     case AskSource() as question:
@@ -173,7 +176,7 @@ class _LiveView(IncrementalView):
     def collected(self, name: RelationName, transactions: Iterable[Numbered]) -> Any:
         """All changes of one relation in some transactions, as one staged table."""
         narrow = self.columns[name]
-        numbers = [number for number, _ in transactions]
+        numbers = [n for first, t in transactions for n in range(first, first + t.size)]
         table = self._tables.changes(name, numbers, narrow.names)
         return self.staging.relation(table, with_number(narrow))
 

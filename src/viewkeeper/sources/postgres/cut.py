@@ -36,6 +36,7 @@ from viewkeeper.sources.postgres.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from viewkeeper.sources.postgres.source import PostgresSource
+    from viewkeeper.sources.stretch import Stretch
 
 # Keys in one question. A question with parameters is answered as a whole, so this bounds memory.
 KEYS_PER_QUESTION_MAX = 100_000
@@ -155,7 +156,12 @@ class PostgresCut(Cut):
         return self._snapshot.sees(int(transaction.identity))
 
     def reflects_each(self, transactions: Sequence[SourceTransaction]) -> list[bool]:
-        xids = [int(transaction.identity) for transaction in transactions]
+        return self._sees([int(transaction.identity) for transaction in transactions])
+
+    def reflects_stretch(self, stretch: Stretch) -> list[bool]:
+        return self._sees(stretch.identities.tolist())
+
+    def _sees(self, xids: Sequence[int]) -> list[bool]:
         if xids and max(xids) < self._snapshot.low:
             return [True] * len(xids)
         return [self._snapshot.sees(xid) for xid in xids]

@@ -6,10 +6,12 @@ after it: a transaction that changes a schema is delivered in several items.
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from viewkeeper.errors import SourceError
@@ -23,14 +25,24 @@ from viewkeeper.sources.interface import (
     SourceTransaction,
 )
 from viewkeeper.sources.postgres import pgoutput
-from viewkeeper.sources.postgres.position import make_position, widened
+from viewkeeper.sources.postgres.columns import PLAIN, NotPlain, decoded
+from viewkeeper.sources.postgres.position import make_position, widened, widened_all
 from viewkeeper.sources.postgres.replication import ReplicationStream
 from viewkeeper.sources.postgres.tracking import Tracked, TrackedRelations, identity_lost
+from viewkeeper.sources.stretch import Stretch, one_by_one
 from viewkeeper.sources.urls import SourceUrl
 
+# From so many messages on it is quicker to read them as columns: about a hundred small transactions.
+STRETCH_MESSAGES_MIN = 300
+MESSAGES_PER_READ_MAX = 3_000
 # With this prefix an application says what its transaction is part of:
 # SELECT pg_logical_emit_message(true, 'viewkeeper.transaction', '{"id": "…", "parts": 2}').
 TIE_PREFIX = "viewkeeper.transaction"
+
+_COMMIT = bytes((pgoutput.COMMIT,))
+_kind_of = itemgetter(0)
+# Of a kind of message: 1 where it has to be taken by itself.
+_IS_SPECIAL = bytes(kind not in PLAIN for kind in range(256))
 
 
 class PostgresFeed(Feed):
@@ -54,13 +66,34 @@ class PostgresFeed(Feed):
         self._system, self._timeline = start["system"], start["timeline"]
         self._skip = int(start["item"])
         self._transaction: _Open | None = None
-        self._items: list[FeedItem] = []
+        self._items: list[FeedItem | Stretch] = []
+        # What has been read and is in no item yet: messages, and the kind of each.
+        self._messages: list[bytes] = []
+        self._kinds = bytearray()
         self._handlers = self._handler_table()
         self._stream = ReplicationStream(source, url, instance, int(start["lsn"]))
 
     # -- reading ----------------------------------------------------------------------------------
 
     def poll(self, timeout_seconds: float, items_max: int = 10_000) -> list[FeedItem]:
+        self._await(timeout_seconds, items_max)
+        items = list(one_by_one(self._items))
+        items, self._items = items[:items_max], [*items[items_max:]]
+        if items:
+            self.position = items[-1].position
+        return items
+
+    def poll_stretches(
+        self, timeout_seconds: float, items_max: int = 10_000
+    ) -> Sequence[FeedItem | Stretch]:
+        self._await(timeout_seconds, items_max)
+        items, self._items = self._items, []
+        if items:
+            self.position = items[-1].position
+        return items
+
+    def _await(self, timeout_seconds: float, items_max: int) -> None:
+        """Read until there are items, or the time is over."""
         deadline = time.monotonic() + timeout_seconds
         while True:
             self._drain(items_max)
@@ -68,21 +101,62 @@ class PostgresFeed(Feed):
             if self._items or now >= deadline:
                 break
             self._stream.wait(deadline - now)
-        items, self._items = self._items[:items_max], self._items[items_max:]
-        if items:
-            self.position = items[-1].position
-        return items
 
     def _drain(self, items_max: int) -> None:
         """Take what has arrived, without waiting."""
-        read, handlers, items = self._stream.read, self._handlers, self._items
-        while len(items) < items_max:
-            payload = read()
-            if payload is None:
+        found = len(self._items)
+        while found < items_max:
+            messages = self._stream.read(MESSAGES_PER_READ_MAX)
+            if not messages:
                 break
-            handlers.get(payload[0], self._on_unknown)(payload)
-        if self._transaction is None:
+            kinds = bytes(map(_kind_of, messages))
+            self._messages += messages
+            self._kinds += kinds
+            found += kinds.count(_COMMIT)
+        self._settle()
+        if self._transaction is None and not self._messages:
             self._note_progress(self._stream.sent_lsn)
+
+    def _settle(self) -> None:
+        """Make items of what was read, but for the last transaction while more of it is to come."""
+        special = self._kinds.translate(_IS_SPECIAL).rfind(1)
+        if special >= 0 or self._transaction is not None or self._skip:
+            # To the end of the transaction that it is in.
+            end = self._kinds.find(_COMMIT, max(special, 0)) + 1
+            self._take_singly(end or len(self._kinds))
+        whole = self._kinds.rfind(_COMMIT) + 1
+        if whole >= STRETCH_MESSAGES_MIN:
+            with contextlib.suppress(NotPlain):
+                self._take_stretch(whole)
+                return
+        if whole:
+            self._take_singly(whole)
+
+    def _take_singly(self, size: int) -> None:
+        messages = self._forget(size)
+        for message in messages:
+            self._handlers.get(message[0], self._on_unknown)(message)
+
+    def _forget(self, size: int) -> list[bytes]:
+        """Take so many messages out."""
+        messages, self._messages = self._messages[:size], self._messages[size:]
+        del self._kinds[:size]
+        return messages
+
+    def _take_stretch(self, size: int) -> None:
+        relations = self._relations.by_oid.items()
+        decoders = {oid: (tracked.name, tracked.columns) for oid, tracked in relations}
+        found = decoded(self._messages[:size], decoders)
+        xids = widened_all(found.xids, self._xid_near)
+        stretch = Stretch(
+            self._source, xids, found.committed, found.ends, self._at, found.changes
+        ).only(found.changes)
+        self._forget(size)
+        self._xid_near = int(xids[-1])
+        if stretch is not None:
+            self._items.append(stretch)
+        if stretch is None or stretch.marks[-1] != found.ends[-1]:
+            self._items.append(Progress(self._source, self._at(int(found.ends[-1]))))
 
     def _note_progress(self, sent_lsn: int) -> None:
         """Between transactions, everything up to what the server has sent is delivered."""

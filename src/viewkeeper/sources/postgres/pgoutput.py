@@ -15,7 +15,7 @@ from viewkeeper.algebra.types import Row, Value
 from viewkeeper.errors import invariant
 
 # PostgreSQL counts from the year 2000.
-_EPOCH_MICROSECONDS = int(dt.datetime(2000, 1, 1, tzinfo=dt.UTC).timestamp()) * 1_000_000
+EPOCH_MICROSECONDS = int(dt.datetime(2000, 1, 1, tzinfo=dt.UTC).timestamp()) * 1_000_000
 
 _BEGIN = struct.Struct(">QI")
 _LENGTH = struct.Struct(">I")
@@ -75,7 +75,7 @@ def decode_begin(payload: bytes) -> tuple[int, int]:
 
 def moment(microseconds: int) -> dt.datetime:
     """A time of the stream. (Dividing is exact enough here, and three times as fast as a timedelta.)"""
-    return dt.datetime.fromtimestamp((microseconds + _EPOCH_MICROSECONDS) / 1e6, dt.UTC)
+    return dt.datetime.fromtimestamp((microseconds + EPOCH_MICROSECONDS) / 1e6, dt.UTC)
 
 
 def end_of_commit(payload: bytes) -> int:
@@ -152,7 +152,7 @@ class TupleDecoder:
     def _tuple(self, payload: bytes, position: int, old: Row | None) -> tuple[Row, int]:
         values: list[Value] = []
         append = values.append
-        number = int.from_bytes
+        length = _LENGTH.unpack_from
         position += 2  # the number of columns, which RELATION has told
         start = position
         try:
@@ -160,7 +160,7 @@ class TupleDecoder:
                 kind = payload[position]
                 if kind == TEXT:
                     start = position + 5
-                    position = start + number(payload[position + 1 : start], "big")
+                    position = start + length(payload, position + 1)[0]
                     if parse is not None:
                         append(parse(payload[start:position]))
                 else:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from viewkeeper.errors import SourceError, rebuild_command
 from viewkeeper.sources.interface import Position
+from viewkeeper.sources.stretch import Numbers
 
 
 def make_position(system: str, timeline: int, lsn: int, item: int = 0) -> Position:
@@ -56,3 +59,9 @@ def widened(xid: int, near: int) -> int:
     if distance >= 1 << 31:
         distance -= 1 << 32
     return near + distance
+
+
+def widened_all(xids: Numbers, near: int) -> Numbers:
+    """`widened` of each of them, all being near to the same one."""
+    distances = (xids - near) & 0xFFFFFFFF
+    return near + np.where(distances >= 1 << 31, distances - (1 << 32), distances)

@@ -75,36 +75,35 @@ class ReplicationStream:
         self._arrivals = select.poll()
         self._arrivals.register(self._pq.socket, select.POLLIN)
 
-    def read(self) -> bytes | None:
-        """The next payload that has arrived; None when there is none yet."""
+    def read(self, most: int) -> list[bytes]:
+        """Payloads that have arrived, at most so many; none when there are none yet."""
+        found: list[bytes] = []
         has_looked = False
-        while True:
-            try:
-                size, data = self._pq.get_copy_data(1)
-            except psycopg.Error as error:
-                raise self._lost(str(error)) from None
-            if size > 0:
-                self._unanswered_since = None
-                kind = data[0]
-                if kind == _DATA:
-                    self._ask_after = ASK_FIRST_SECONDS
-                    return bytes(data[_HEADER_BYTES:])
-                if kind == _KEEPALIVE:
-                    self._on_keepalive(bytes(data))
-            elif size == 0:
-                if has_looked:
-                    return None
-                self._take_in()
-                has_looked = True
-            else:
-                raise self._lost(self._pq.get_error_message())
-
-    def _take_in(self) -> None:
-        """Move what the socket has, if anything, into libpq's buffer."""
+        get, add = self._pq.get_copy_data, found.append
         try:
-            self._pq.consume_input()
+            while len(found) < most:
+                size, data = get(1)
+                if size > 0:
+                    kind = data[0]
+                    if kind == _DATA:
+                        add(data[_HEADER_BYTES:].tobytes())
+                    elif kind == _KEEPALIVE:
+                        self._unanswered_since = None
+                        self._on_keepalive(data.tobytes())
+                elif size < 0:
+                    raise self._lost(self._pq.get_error_message())
+                elif has_looked:
+                    break
+                else:
+                    # Move what the socket has, if anything, into libpq's buffer.
+                    self._pq.consume_input()
+                    has_looked = True
         except psycopg.Error as error:
             raise self._lost(str(error)) from None
+        if found:
+            self._unanswered_since = None
+            self._ask_after = ASK_FIRST_SECONDS
+        return found
 
     def _on_keepalive(self, message: bytes) -> None:
         sent, _, wants_reply = _KEEPALIVE_MESSAGE.unpack(message)

@@ -15,6 +15,7 @@ from typing import Any
 from viewkeeper.errors import SourceError, rebuild_command
 from viewkeeper.sources.postgres.catalogue import Column, Described, described
 from viewkeeper.sources.postgres.codec import ColumnType, codec_for
+from viewkeeper.sources.postgres.columns import ColumnDecoder
 from viewkeeper.sources.postgres.pgoutput import StreamColumn, StreamRelation, TupleDecoder
 
 # Fields of a SchemaChange, all but source and position.
@@ -30,6 +31,7 @@ class Tracked:
     name: str
     described: Described
     decoder: TupleDecoder
+    columns: ColumnDecoder
     # Whether the stream has confirmed the description; before that it is what the catalogue says now.
     met: bool = False
 
@@ -128,8 +130,11 @@ class TrackedRelations:
 
 
 def _tracked(each: Described) -> Tracked:
-    parsers = [None if c.codec is None else c.codec.parse for c in each.streamed]
-    return Tracked(each.name, each, TupleDecoder(parsers))
+    codecs = [column.codec for column in each.streamed]
+    parsers = [None if codec is None else codec.parse for codec in codecs]
+    return Tracked(
+        each.name, each, TupleDecoder(parsers), ColumnDecoder(codecs, each.relation.schema)
+    )
 
 
 def _columns_match(each: Described, stream: StreamRelation) -> bool:

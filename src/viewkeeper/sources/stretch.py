@@ -1,0 +1,163 @@
+"""Many transactions of one source, one after the other, as columns.
+
+That is what a backlog consists of, and a Python object for each of a hundred thousand transactions costs
+more than all the joins with them. A feed that can tells them like this; who wants them one by one
+asks for `Stretch.transactions`, which says the same.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from viewkeeper.algebra.types import Row, Schema
+from viewkeeper.arrow import rows_of
+from viewkeeper.sources.interface import FeedItem, Position, RelationChange, SourceTransaction
+
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class ChangedRows:
+    """Rows of one relation that were taken out (count −1) or put in (count 1), transaction by transaction.
+
+    ``places``: of the transaction that did it, counted from 0 in its stretch; ascending.
+    """
+
+    schema: Schema
+    rows: pa.Table
+    places: Numbers
+    counts: Numbers
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def between(self, start: int, end: int) -> ChangedRows:
+        """Those of the transactions from ``start`` to before ``end``, whose places begin at 0 then."""
+        first, last = map(int, np.searchsorted(self.places, (start, end)))
+        return ChangedRows(
+            self.schema,
+            self.rows.slice(first, last - first),
+            self.places[first:last] - start,
+            self.counts[first:last],
+        )
+
+    def by_place(self) -> Iterator[tuple[int, list[Row], list[Row]]]:
+        """For each transaction that is in it: the rows it took out and those it put in."""
+        rows = rows_of(self.rows, self.schema)
+        bounds = np.flatnonzero(np.diff(self.places, prepend=-1)).tolist()
+        counts = self.counts.tolist()
+        for start, end in zip(bounds, [*bounds[1:], len(rows)], strict=True):
+            deleted = [rows[n] for n in range(start, end) if counts[n] < 0]
+            inserted = [rows[n] for n in range(start, end) if counts[n] > 0]
+            yield int(self.places[start]), deleted, inserted
+
+
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """Transactions in the feed's order, each of which changes something; none is tied to another."""
+
+    source: str
+    # Of each transaction: its identity, its commit in microseconds since 1970, its place in the log.
+    identities: Numbers
+    committed: Numbers
+    marks: Numbers
+    # A place in the log as a position.
+    position_of: Callable[[int], Position]
+    changes: Mapping[str, ChangedRows]
+
+    def __len__(self) -> int:
+        return len(self.marks)
+
+    @property
+    def position(self) -> Position:
+        """Behind its last transaction."""
+        return self.position_of(int(self.marks[-1]))
+
+    @property
+    def committed_at(self) -> dt.datetime:
+        """When the newest of its transactions was committed."""
+        return _moment(int(self.committed.max()))
+
+    def between(self, start: int, end: int) -> Stretch:
+        """The transactions from ``start`` to before ``end``."""
+        changes = {name: rows.between(start, end) for name, rows in self.changes.items()}
+        return replace(
+            self,
+            identities=self.identities[start:end],
+            committed=self.committed[start:end],
+            marks=self.marks[start:end],
+            changes={name: rows for name, rows in changes.items() if len(rows)},
+        )
+
+    def only(self, relations: Collection[str]) -> Stretch | None:
+        """What it changes in these relations; transactions that change none are left out."""
+        changes = {n: rows for n, rows in self.changes.items() if n in relations and len(rows)}
+        if not changes:
+            return None
+        touches = np.zeros(len(self), bool)
+        for rows in changes.values():
+            touches[rows.places] = True
+        if touches.all():
+            return replace(self, changes=changes)
+        places = np.cumsum(touches) - 1
+        return replace(
+            self,
+            identities=self.identities[touches],
+            committed=self.committed[touches],
+            marks=self.marks[touches],
+            changes={n: replace(r, places=places[r.places]) for n, r in changes.items()},
+        )
+
+    def relations_together(self) -> set[frozenset[str]]:
+        """The relations that one transaction changes, for every kind of transaction in it."""
+        names = list(self.changes)
+        sets = np.zeros(len(self), np.int64)
+        for bit, name in enumerate(names):
+            sets[self.changes[name].places] |= 1 << bit
+        return {
+            frozenset(name for bit, name in enumerate(names) if found >> bit & 1)
+            for found in np.unique(sets).tolist()
+        }
+
+    def transactions(self) -> list[SourceTransaction]:
+        """The same, one by one."""
+        changes: list[list[RelationChange]] = [[] for _ in range(len(self))]
+        for name, rows in self.changes.items():
+            for place, deleted, inserted in rows.by_place():
+                changes[place].append(RelationChange(name, deleted, inserted))
+        return [
+            SourceTransaction(
+                self.source, self.position_of(mark), identity, _moment(committed), tuple(changed)
+            )
+            for mark, identity, committed, changed in zip(
+                self.marks.tolist(),
+                self.identities.tolist(),
+                self.committed.tolist(),
+                changes,
+                strict=True,
+            )
+        ]
+
+
+def one_by_one(items: Iterable[FeedItem | Stretch]) -> Iterator[FeedItem]:
+    """The items, with the transactions of every stretch told singly."""
+    for item in items:
+        if isinstance(item, Stretch):
+            yield from item.transactions()
+        else:
+            yield item
+
+
+def transactions_of(origin: SourceTransaction | Stretch) -> list[SourceTransaction]:
+    """The transactions that it tells of."""
+    return origin.transactions() if isinstance(origin, Stretch) else [origin]
+
+
+def _moment(microseconds: int) -> dt.datetime:
+    return dt.datetime.fromtimestamp(microseconds / 1e6, dt.UTC)
