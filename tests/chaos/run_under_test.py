@@ -16,6 +16,7 @@ from pathlib import Path
 from chaos.wrong import VARIANTS
 from viewkeeper.cli import main
 from viewkeeper.runtime.pipeline import Pipeline
+from viewkeeper.sources.postgres import feed as postgres_feed
 from viewkeeper.warehouse import writer as warehouse_writer
 from viewkeeper.warehouse.warehouse import Warehouse
 
@@ -70,6 +71,8 @@ def install() -> None:
     faulthandler.register(signal.SIGUSR2, all_threads=True)
     if VARIANT in os.environ:
         VARIANTS[os.environ[VARIANT]](setattr)
+    # Two small transactions that come together are a stretch: a storm has no backlogs of thousands.
+    postgres_feed.STRETCH_MESSAGES_MIN = 6
     if CLOCK_FILE in os.environ:
         time.time = wrong_time
         warehouse_writer.system_clock = wrong_clock

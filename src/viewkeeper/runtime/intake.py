@@ -208,7 +208,8 @@ class Intake(ABC):
                 found.append(self.integrator.stretch_arrived(arrival.origin))
             else:
                 found += [
-                    self.integrator.arrived(o, arrival.unit) for o in transactions_of(arrival.origin)
+                    self.integrator.arrived(o, arrival.unit)
+                    for o in transactions_of(arrival.origin)
                 ]
         return [arrival for arrival in found if arrival is not None]
 

@@ -213,6 +213,7 @@ class LiveWorld:
         questions = Questions(cuts, reflected, staging, paces)  # type: ignore[arg-type]
         return SimpleNamespace(
             batch=batch,
+            transactions=len(batch),
             concerned=(self.definition.name,),
             questions=questions,
             asking=lambda: contextlib.nullcontext(questions),

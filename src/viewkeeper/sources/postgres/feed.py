@@ -35,6 +35,8 @@ from viewkeeper.sources.urls import SourceUrl
 # From so many messages on it is quicker to read them as columns: about a hundred small transactions.
 STRETCH_MESSAGES_MIN = 300
 MESSAGES_PER_READ_MAX = 3_000
+# After a stretch, the next one is waited for until it has so many messages, at most so long.
+LINGER_MESSAGES_MAX, LINGER_SECONDS, LINGER_STEP_SECONDS = 9_000, 0.03, 0.005
 # With this prefix an application says what its transaction is part of:
 # SELECT pg_logical_emit_message(true, 'viewkeeper.transaction', '{"id": "…", "parts": 2}').
 TIE_PREFIX = "viewkeeper.transaction"
@@ -70,6 +72,8 @@ class PostgresFeed(Feed):
         # What has been read and is in no item yet: messages, and the kind of each.
         self._messages: list[bytes] = []
         self._kinds = bytearray()
+        # Whether the last items were a stretch.
+        self._is_flood = False
         self._handlers = self._handler_table()
         self._stream = ReplicationStream(source, url, instance, int(start["lsn"]))
 
@@ -96,15 +100,18 @@ class PostgresFeed(Feed):
         """Read until there are items, or the time is over."""
         deadline = time.monotonic() + timeout_seconds
         while True:
-            self._drain(items_max)
+            self._gather(items_max)
+            if self._is_flood:
+                self._linger(items_max)
+            self._settle()
             now = time.monotonic()
             if self._items or now >= deadline:
                 break
             self._stream.wait(deadline - now)
 
-    def _drain(self, items_max: int) -> None:
+    def _gather(self, items_max: int) -> None:
         """Take what has arrived, without waiting."""
-        found = len(self._items)
+        found = len(self._items) + self._kinds.count(_COMMIT)
         while found < items_max:
             messages = self._stream.read(MESSAGES_PER_READ_MAX)
             if not messages:
@@ -113,12 +120,20 @@ class PostgresFeed(Feed):
             self._messages += messages
             self._kinds += kinds
             found += kinds.count(_COMMIT)
-        self._settle()
-        if self._transaction is None and not self._messages:
-            self._note_progress(self._stream.sent_lsn)
+
+    def _linger(self, items_max: int) -> None:
+        """While they come by the thousand: a server that sends one by one gets time to send some more.
+
+        To be woken up by each of them would cost more than reading them.
+        """
+        until = time.monotonic() + LINGER_SECONDS
+        while 0 < len(self._messages) < LINGER_MESSAGES_MAX and time.monotonic() < until:
+            time.sleep(LINGER_STEP_SECONDS)
+            self._gather(items_max)
 
     def _settle(self) -> None:
         """Make items of what was read, but for the last transaction while more of it is to come."""
+        self._is_flood = False
         special = self._kinds.translate(_IS_SPECIAL).rfind(1)
         if special >= 0 or self._transaction is not None or self._skip:
             # To the end of the transaction that it is in.
@@ -128,9 +143,12 @@ class PostgresFeed(Feed):
         if whole >= STRETCH_MESSAGES_MIN:
             with contextlib.suppress(NotPlain):
                 self._take_stretch(whole)
-                return
+                self._is_flood = True
+                whole = 0
         if whole:
             self._take_singly(whole)
+        if self._transaction is None and not self._messages:
+            self._note_progress(self._stream.sent_lsn)
 
     def _take_singly(self, size: int) -> None:
         messages = self._forget(size)
