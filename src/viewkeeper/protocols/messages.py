@@ -32,11 +32,14 @@ class Reflected:
 
     def divided(self, first: int, last: int) -> Iterator[tuple[int, int, bool]]:
         """The numbers from ``first`` to ``last`` in pieces: from, to, and whether they are included."""
-        exceptions = sorted(n for n in self.also | self.without if first <= n <= last)
-        bounds = {first, self.upto + 1, *exceptions, *(n + 1 for n in exceptions)}
-        starts = sorted(n for n in bounds if first <= n <= last)
-        for start, following in zip(starts, [*starts[1:], last + 1], strict=True):
-            yield start, following - 1, self.includes(start)
+        exceptions = [n for n in self.also | self.without if first <= n <= last]
+        turns = {self.upto + 1, *exceptions, *(n + 1 for n in exceptions)}
+        start = first
+        for number in sorted(n for n in turns if first < n <= last):
+            if self.includes(number) != self.includes(start):
+                yield start, number - 1, self.includes(start)
+                start = number
+        yield start, last, self.includes(start)
 
     @property
     def is_prefix(self) -> bool:

@@ -55,12 +55,20 @@ class Arrival(NamedTuple):
 
     def _between(self, start: int, end: int) -> Arrival:
         stretch = stretch_of(self).between(start, end)
-        names = {name.relation: name for name, _ in self.transaction.changes}
-        transaction = self.transaction.between(start, end)._replace(
-            changes=tuple((names[n], rows) for n, rows in stretch.changes.items())
-        )
-        rows = sum(map(len, stretch.changes.values()))
-        return Arrival(self.number + start, stretch, transaction, rows)
+        changes = _changes(stretch, {name.relation: name for name, _ in self.transaction.changes})
+        transaction = self.transaction.between(start, end)._replace(changes=changes)
+        return Arrival(self.number + start, stretch, transaction, _rows_of(changes))
+
+
+def _changes(
+    stretch: Stretch, names: Mapping[str, RelationName]
+) -> tuple[tuple[RelationName, ChangedRows], ...]:
+    """What a stretch changes in some relations."""
+    return tuple((names[n], rows) for n, rows in stretch.changes.items() if n in names)
+
+
+def _rows_of(changes: Iterable[tuple[RelationName, ChangedRows]]) -> int:
+    return sum(len(rows) for _, rows in changes)
 
 
 def stretch_of(arrival: Arrival) -> Stretch:
@@ -116,14 +124,12 @@ class Integrator:
         """Take a stretch in and number its transactions; None when it concerns nobody here."""
         source = stretch.source
         names = {name: known for (of, name), known in self._names.items() if of == source}
-        origin = stretch.only(names.keys())
+        origin = stretch.touching(names)
         if origin is None:
             return None
-        number = self._next_of_source[source]
-        changes = tuple((names[relation], rows) for relation, rows in origin.changes.items())
-        transaction = Transaction(source, number, changes, len(origin))
-        rows = sum(map(len, origin.changes.values()))
-        arrival = Arrival(self._next_number, origin, transaction, rows)
+        changes = _changes(origin, names)
+        transaction = Transaction(source, self._next_of_source[source], changes, len(origin))
+        arrival = Arrival(self._next_number, origin, transaction, _rows_of(changes))
         self._next_of_source[source] += len(origin)
         self._next_number += len(origin)
         self.pending.append(arrival)
@@ -262,10 +268,10 @@ def singly(arrivals: Iterable[Arrival]) -> Iterator[Arrival]:
             continue
         names = {name.relation: name for name, _ in arrival.transaction.changes}
         for place, origin in enumerate(arrival.origin.transactions()):
-            changes = tuple((names[change.relation], change) for change in origin.changes)
+            changes = tuple((names[c.relation], c) for c in origin.changes if c.relation in names)
             number = arrival.transaction.number + place
             transaction = Transaction(origin.source, number, changes)
-            rows = sum(map(rows_in, origin.changes))
+            rows = sum(rows_in(change) for _, change in changes)
             yield Arrival(arrival.number + place, origin, transaction, rows)
 
 

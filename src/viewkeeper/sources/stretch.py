@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -47,12 +48,23 @@ class ChangedRows:
             self.counts[first:last],
         )
 
+    def of_transactions(self, wanted: npt.NDArray[np.bool_]) -> ChangedRows:
+        """Those of some transactions; ``wanted`` says it of each place."""
+        places = np.cumsum(wanted) - 1
+        kept = wanted[self.places]
+        return ChangedRows(
+            self.schema,
+            self.rows.filter(pa.array(kept)),
+            places[self.places[kept]],
+            self.counts[kept],
+        )
+
     def by_place(self) -> Iterator[tuple[int, list[Row], list[Row]]]:
         """For each transaction that is in it: the rows it took out and those it put in."""
         rows = rows_of(self.rows, self.schema)
         bounds = np.flatnonzero(np.diff(self.places, prepend=-1)).tolist()
         counts = self.counts.tolist()
-        for start, end in zip(bounds, [*bounds[1:], len(rows)], strict=True):
+        for start, end in pairwise([*bounds, len(rows)]):
             deleted = [rows[n] for n in range(start, end) if counts[n] < 0]
             inserted = [rows[n] for n in range(start, end) if counts[n] > 0]
             yield int(self.places[start]), deleted, inserted
@@ -69,6 +81,7 @@ class Stretch:
     marks: Numbers
     # A place in the log as a position.
     position_of: Callable[[int], Position]
+    # By relation, for all that are changed.
     changes: Mapping[str, ChangedRows]
 
     def __len__(self) -> int:
@@ -95,23 +108,23 @@ class Stretch:
             changes={name: rows for name, rows in changes.items() if len(rows)},
         )
 
-    def only(self, relations: Collection[str]) -> Stretch | None:
-        """What it changes in these relations; transactions that change none are left out."""
-        changes = {n: rows for n, rows in self.changes.items() if n in relations and len(rows)}
-        if not changes:
-            return None
+    def touching(self, relations: Collection[str]) -> Stretch | None:
+        """Those of its transactions that change one of these relations, with all that they change."""
         touches = np.zeros(len(self), bool)
-        for rows in changes.values():
-            touches[rows.places] = True
+        for name, rows in self.changes.items():
+            if name in relations:
+                touches[rows.places] = True
         if touches.all():
-            return replace(self, changes=changes)
-        places = np.cumsum(touches) - 1
+            return self
+        if not touches.any():
+            return None
+        changes = {name: rows.of_transactions(touches) for name, rows in self.changes.items()}
         return replace(
             self,
             identities=self.identities[touches],
             committed=self.committed[touches],
             marks=self.marks[touches],
-            changes={n: replace(r, places=places[r.places]) for n, r in changes.items()},
+            changes={name: rows for name, rows in changes.items() if len(rows)},
         )
 
     def relations_together(self) -> set[frozenset[str]]:

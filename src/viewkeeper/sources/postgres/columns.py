@@ -89,7 +89,8 @@ class ColumnDecoder:
         is_kept[updated[same]] = is_kept[len(starts) :][same] = False
         places = np.concatenate([places, places[updated]])
         counts = np.concatenate([counts, np.ones(len(updated), np.int64)])
-        order = np.argsort(places, kind="stable")
+        # Each new row behind the one that it took the place of.
+        order = np.argsort(np.concatenate([np.arange(len(starts)), updated]), kind="stable")
         order = order[is_kept[order]]
         both = [
             pa.concat_arrays(pair).take(pa.array(order))
@@ -146,7 +147,9 @@ def decoded(
     for oid, (name, decoder) in decoders.items():
         mine = np.flatnonzero(is_row & (oids == oid))
         if len(mine):
-            changes[name] = decoder.rows(data, starts[mine], kinds[mine], places[mine])
+            rows = decoder.rows(data, starts[mine], kinds[mine], places[mine])
+            if len(rows):
+                changes[name] = rows
     return Transactions(
         xids=_number(data, begins + 17, 4),
         committed=_number(data, begins + 9, 8) + EPOCH_MICROSECONDS,

@@ -168,7 +168,7 @@ class PostgresFeed(Feed):
         xids = widened_all(found.xids, self._xid_near)
         stretch = Stretch(
             self._source, xids, found.committed, found.ends, self._at, found.changes
-        ).only(found.changes)
+        ).touching(found.changes)
         self._forget(size)
         self._xid_near = int(xids[-1])
         if stretch is not None:
