@@ -25,6 +25,7 @@ from typing import Any
 
 import psycopg
 
+from viewkeeper.runtime.integrator import singly
 from viewkeeper.runtime.keeper import Keeper
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.testing.postgres import EmbeddedPostgres
@@ -162,7 +163,7 @@ def freshness(
         cycle = pipeline.cycle(0.05)
         if cycle is not None:
             shown = cycle.entry.committed_at
-            ages += [(shown - a.origin.committed_at).total_seconds() for a in cycle.batch]
+            ages += [(shown - a.origin.committed_at).total_seconds() for a in singly(cycle.batch)]
             for phase, spent in cycle.seconds.items():
                 phases.setdefault(phase, []).append(spent)
     writer.join()

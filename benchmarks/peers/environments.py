@@ -18,6 +18,7 @@ ENVIRONMENTS = {
     "flink": "flink",
     "flink-batched": "flink",
     "pathway": "pathway",
+    "pathway-stored": "pathway",
     "duckdb": "duckdb",
     "postgres-refresh": None,
     "spark-refresh": "spark",

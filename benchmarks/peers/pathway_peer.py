@@ -1,7 +1,8 @@
 """Pathway: an incremental dataflow in memory, fed from this process, its results thrown away.
 
 Included: handing rows over from Python, the join (and the aggregate) in memory, on two threads. Not
-included: capture, parsing, delivery of the result to anything durable. A row of a region, a customer and
+included: capture, parsing, delivery of the result to anything durable (``pathway-stored`` writes it into
+a file). A row of a region, a customer and
 an order of their own follows every stream; when the view shows it, all before it has been worked in. What
 a consumer sees are Pathway's closed times, so those are the states.
 """
@@ -42,6 +43,8 @@ def run(task: Task) -> Measurement:
     pw.io.subscribe(view.filter(view.is_marker), watch.change, on_time_end=watch.closed)
     if task.moves:
         pw.io.subscribe(view, recorder.change)
+    elif "stored" in task.peer:
+        pw.io.csv.write(view, task.scratch / "view.csv")
     else:
         pw.io.null.write(view)
     driver = threading.Thread(target=_drive, args=(task, subjects, watch, answer, recorder))

@@ -15,6 +15,7 @@ MODULES = {
     "flink": "flink_peer",
     "flink-batched": "flink_peer",
     "pathway": "pathway_peer",
+    "pathway-stored": "pathway_peer",
     "duckdb": "duckdb_peer",
     "postgres-refresh": "postgres_peer",
     "spark-refresh": "spark_peer",

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 
 import viewkeeper
 from peers.task import KEYS, RELATIONS, Measurement, Streamed, Task
+from viewkeeper.runtime.integrator import singly
 from viewkeeper.runtime.keeper import Keeper
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.testing.postgres import EmbeddedPostgres
@@ -197,7 +198,9 @@ def _ages(cycle: Any) -> list[float]:
     if cycle is None:
         return []
     shown = cycle.entry.committed_at
-    return [(shown - arrival.origin.committed_at).total_seconds() for arrival in cycle.batch]
+    return [
+        (shown - arrival.origin.committed_at).total_seconds() for arrival in singly(cycle.batch)
+    ]
 
 
 def _states(keeper: Keeper, loaded: int) -> list[list[list[Any]]]:

@@ -124,14 +124,16 @@ def fill(world: World) -> None:
             client.run("INSERT INTO regions VALUES (?, ?)", number, f"r{number}")
 
 
-def soak(minutes: float, rate: float, tell: Callable[[str], None]) -> dict[str, Any]:
+def soak(
+    minutes: float, rate: float, audit_seconds: float | None, tell: Callable[[str], None]
+) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="viewkeeper-load-") as folder:
         world = World(Path(folder), views=VIEWS, direct=True)
         run = RunProcess(world.project)
         try:
-            # Often, so that what auditing leaves behind would be seen.
-            with (world.project / "viewkeeper.toml").open("a") as config:
-                config.write("\n[audit]\nevery_seconds = 60\n")
+            if audit_seconds is not None:
+                with (world.project / "viewkeeper.toml").open("a") as config:
+                    config.write(f"\n[audit]\nevery_seconds = {audit_seconds:g}\n")
             fill(world)
             run.start(allow_setup=True)
             if not run.await_loaded(300):
@@ -226,6 +228,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="chaos.load", description=__doc__)
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--rate", type=float, default=500)
+    parser.add_argument("--audit-seconds", type=float, help="how often the run audits itself")
     parser.add_argument("--json", type=Path, default=None)
     parser.add_argument("--document", type=Path, default=None)
     chosen = parser.parse_args()
@@ -236,7 +239,7 @@ def main() -> int:
         sys.stdout.write(line + "\n")
         sys.stdout.flush()
 
-    found = soak(chosen.minutes, chosen.rate, tell)
+    found = soak(chosen.minutes, chosen.rate, chosen.audit_seconds, tell)
     tell(table(found))
     if chosen.json is not None:
         chosen.json.parent.mkdir(parents=True, exist_ok=True)

@@ -24,6 +24,7 @@ from typing import Any
 from viewkeeper.errors import SourceError, ViewkeeperError
 from viewkeeper.runtime.audit import Audit, audited
 from viewkeeper.runtime.json_files import read_json, write_json
+from viewkeeper.runtime.memory import give_back
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.runtime.sampling import can_sample, sampled
 from viewkeeper.warehouse.entries import ViewState
@@ -34,6 +35,8 @@ FILE = ".viewkeeper/fingerprints.json"
 # Beyond so many stored rows a view is not taken into this process's memory, nor computed as a whole.
 FINGERPRINT_ROWS_MAX = 2_000_000
 WHOLE_ROWS_MAX = 100_000
+# The first check of a run comes sooner: whoever has just started it wants to know.
+FIRST_SECONDS_MAX = 60.0
 EQUAL, DIFFERENT, UNKNOWN = "equal", "different", "unknown"
 
 
@@ -57,7 +60,7 @@ class Auditor:
         self._settings = settings
         self._path = folder / FILE
         self._randomness = randomness or random.Random()
-        self._due_at = time.monotonic() + settings.every_seconds
+        self._due_at = time.monotonic() + min(settings.every_seconds, FIRST_SECONDS_MAX)
         self._last: str | None = None
 
     @property
@@ -75,6 +78,8 @@ class Auditor:
         """Check the next view; its verdict for people and programs. None when there is no view."""
         view = self.next_of([name for group in tuple(pipeline.groups) for name in group.views])
         found = None if view is None else self._checked(pipeline, warehouse, view)
+        # It has read much that nobody needs any more.
+        give_back()
         # Counted from its end: an auditor that is slow does not become the main load.
         self._due_at = time.monotonic() + self._settings.every_seconds
         return found

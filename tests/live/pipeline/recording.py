@@ -7,9 +7,10 @@ from itertools import pairwise
 
 from viewkeeper.algebra import Bag
 from viewkeeper.consistency import SourceHistories, Verdict, check
-from viewkeeper.runtime.integrator import Arrival, states_of
+from viewkeeper.runtime.integrator import Arrival, singly, states_of
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.runtime.surroundings import Cycle
+from viewkeeper.sources.stretch import Stretch
 from viewkeeper.timeline import Cut, Transaction
 from viewkeeper.views.definition import LOCAL, RelationName
 from viewkeeper.warehouse.warehouse import Warehouse
@@ -21,6 +22,8 @@ class Recording:
     def __init__(self, pipeline: Pipeline, shop, views=None) -> None:
         self.pipeline = pipeline
         self.arrivals: list[Arrival] = []
+        # Of those, what came as columns.
+        self.stretches: list[Stretch] = []
         # The warehouse's number of each state, and how many transactions it shows.
         self.numbers: list[int] = []
         self.shown: list[int] = []
@@ -40,11 +43,13 @@ class Recording:
         if cycle is not None and self.views[0].name in cycle.views:
             states = range(cycle.entry.first_txn, cycle.entry.last_txn + 1)
             # A group that promises less than complete shows an epoch in one state.
-            places = states_of(cycle.batch) if len(states) > 1 else [0] * len(cycle.batch)
+            batch = tuple(singly(cycle.batch))
+            places = states_of(batch) if len(states) > 1 else [0] * len(batch)
             before = len(self.arrivals)
             self.shown += [before + bisect_right(places, n) for n in range(len(states))]
             self.numbers += states
-            self.arrivals += cycle.batch
+            self.arrivals += batch
+            self.stretches += [a.origin for a in cycle.batch if isinstance(a.origin, Stretch)]
 
     def catch_up(self, targets=None) -> None:
         """Go on until the warehouse has all that is committed now."""

@@ -135,7 +135,7 @@ def decoded(
     sizes = np.fromiter(map(len, messages), np.int64, len(messages))
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     # The end may be looked at as if a value's size stood there.
-    data = np.frombuffer(b"".join(messages) + bytes(8), np.uint8)
+    data = np.frombuffer(b"".join([*messages, bytes(8)]), np.uint8)
     kinds = data[starts]
     begins, commits = starts[kinds == BEGIN], starts[kinds == COMMIT]
     # A transaction's place is the number of commits before it: each has its begin.

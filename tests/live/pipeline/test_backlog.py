@@ -1,0 +1,83 @@
+"""A backlog comes as columns; every one of its transactions is a state of its own all the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from live.pipeline.recording import Recording
+from live.pipeline.test_complete import NOTED, SALES
+from live.pipeline.traffic import Traffic, fill
+from viewkeeper.runtime.audit import audited
+from viewkeeper.runtime.keeper import Keeper
+from viewkeeper.sources.stretch import Stretch
+from viewkeeper.views import Level
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+TURNS = 150
+# In each turn five transactions of one row or several, of one relation or two; some change nothing.
+BACKLOG = f"""
+DO $$ BEGIN
+  FOR n IN 1..{TURNS} LOOP
+    INSERT INTO orders VALUES (1000 + n, n % 9, n % 7); COMMIT;
+    UPDATE orders SET qty = 7 - qty, cust_id = n % 5 WHERE o_id IN (n % 20, 1000 + n / 2); COMMIT;
+    INSERT INTO notes VALUES (1000 + n, NULL), (n % 20, 'late, ''quoted'', é');
+    UPDATE orders SET qty = n % 8 WHERE o_id = n % 20; COMMIT;
+    UPDATE orders SET qty = qty WHERE o_id < 5; COMMIT;
+    DELETE FROM orders WHERE o_id = 1000 + n / 3; COMMIT;
+  END LOOP;
+END $$"""
+
+
+def caught_up(keeper: Keeper, shop, recording: Recording) -> None:
+    with keeper.pipeline() as pipeline:
+        recording.pipeline = pipeline
+        pipeline.load()
+        recording.catch_up()
+        verdict = recording.verdict(keeper.warehouse())
+        assert (verdict.level, verdict.claims_hold) == (Level.COMPLETE, True), verdict.violation
+        for view in pipeline.views:
+            audit = audited(pipeline, keeper.warehouse(), view)
+            assert audit.is_equal, audit
+
+
+def test_every_state_of_a_backlog_is_right(shop, running_spark):
+    fill(shop)
+    for name, text in {"sales": SALES, "noted": NOTED}.items():
+        shop.write_view(name, text)
+    with Keeper.open(shop.folder, allow_setup=True) as keeper:
+        with keeper.pipeline() as pipeline:
+            pipeline.load()
+            recording = Recording(pipeline, shop)
+        shop.run("shop", BACKLOG)
+        Traffic(shop, writers=2, transactions=20).start().join()
+        caught_up(keeper, shop, recording)
+        assert recording.stretches
+        assert sum(len(stretch) for stretch in recording.stretches) > TURNS
+        histories = recording.histories
+        for name in recording.schemas:
+            last = histories.contents(name, len(histories.transactions[name.source]))
+            assert last == recording.contents(shop, name)
+
+
+def test_a_schema_change_inside_a_backlog_is_taken_in_its_place(shop, running_spark):
+    fill(shop)
+    shop.write_view("sales", SALES)
+    with Keeper.open(shop.folder, allow_setup=True) as keeper:
+        with keeper.pipeline() as pipeline:
+            pipeline.load()
+        before = keeper.warehouse().latest().last_txn
+        shop.run("shop", BACKLOG, "ALTER TABLE orders RENAME COLUMN qty TO quantity")
+        shop.run("shop", BACKLOG.replace("qty", "quantity").replace("1000", "9000"))
+        with keeper.pipeline() as pipeline:
+            pipeline.load()
+            targets = pipeline.committed_now()
+            cycles = []
+            while not pipeline.has_applied(targets):
+                cycles.append(pipeline.cycle(0.2))
+            while (cycle := pipeline.cycle(0)) is not None:
+                cycles.append(cycle)
+            arrivals = [arrival for cycle in cycles if cycle is not None for arrival in cycle.batch]
+            assert any(isinstance(arrival.origin, Stretch) for arrival in arrivals)
+            assert keeper.warehouse().latest().last_txn > before + 2 * TURNS
+            assert audited(pipeline, keeper.warehouse(), "sales").is_equal
