@@ -9,8 +9,16 @@ from live.pipeline.test_complete import NOTED, SALES
 from live.pipeline.traffic import Traffic, fill
 from viewkeeper.runtime.audit import audited
 from viewkeeper.runtime.keeper import Keeper
+from viewkeeper.sources.postgres import feed
 from viewkeeper.sources.stretch import Stretch
 from viewkeeper.views import Level
+
+
+@pytest.fixture(autouse=True)
+def small_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A feed that keeps up with its server never sees thousands at once; here two will do."""
+    monkeypatch.setattr(feed, "STRETCH_MESSAGES_MIN", 6)
+
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

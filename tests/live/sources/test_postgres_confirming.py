@@ -63,9 +63,9 @@ def test_our_stream_confirms_nothing_by_itself(database, log):
     stream = ReplicationStream("src", parse_source_url(database.url, "src"), SLOT, 0)
 
     def read():
-        while (payload := stream.read()) is None:
+        while not (payloads := stream.read(1)):
             stream.wait(1.0)
-        return payload
+        return payloads[0]
 
     ends, seen = read_slowly(log, read, stream.confirm, lambda: stream._report(ask=True))
     stream.close()

@@ -134,21 +134,27 @@ class PostgresFeed(Feed):
     def _settle(self) -> None:
         """Make items of what was read, but for the last transaction while more of it is to come."""
         self._is_flood = False
-        special = self._kinds.translate(_IS_SPECIAL).rfind(1)
-        if special >= 0 or self._transaction is not None or self._skip:
-            # To the end of the transaction that it is in.
-            end = self._kinds.find(_COMMIT, max(special, 0)) + 1
-            self._take_singly(end or len(self._kinds))
-        whole = self._kinds.rfind(_COMMIT) + 1
+        while self._messages:
+            if self._transaction is None and not self._skip:
+                special = self._kinds.translate(_IS_SPECIAL).find(1)
+                self._take_plain(special if special >= 0 else len(self._kinds))
+                if special < 0:
+                    break
+            # What is special is in the first transaction now; or that was begun one by one.
+            self._take_singly(self._kinds.find(_COMMIT) + 1 or len(self._kinds))
+        if self._transaction is None and not self._messages:
+            self._note_progress(self._stream.sent_lsn)
+
+    def _take_plain(self, limit: int) -> None:
+        """The whole transactions among the first messages, all of which are plain."""
+        whole = self._kinds.rfind(_COMMIT, 0, limit) + 1
         if whole >= STRETCH_MESSAGES_MIN:
             with contextlib.suppress(NotPlain):
                 self._take_stretch(whole)
                 self._is_flood = True
-                whole = 0
+                return
         if whole:
             self._take_singly(whole)
-        if self._transaction is None and not self._messages:
-            self._note_progress(self._stream.sent_lsn)
 
     def _take_singly(self, size: int) -> None:
         messages = self._forget(size)
