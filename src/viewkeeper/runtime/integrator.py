@@ -82,8 +82,10 @@ def transactions_in(arrivals: Iterable[Arrival]) -> int:
 
 def numbers_of(arrivals: Iterable[Arrival]) -> Numbers:
     """The numbers of all their transactions."""
-    found = [np.arange(each.number, each.last_number + 1) for each in arrivals]
-    return np.concatenate(found) if found else np.empty(0, np.int64)
+    numbers: list[int] = []
+    for number, _, transaction, _, _ in arrivals:
+        numbers += range(number, number + transaction.size)
+    return np.asarray(numbers, np.int64)
 
 
 class Integrator:
@@ -97,6 +99,8 @@ class Integrator:
         self._next_number = 1
         self._next_of_source = {name.source: 1 for name in self._names.values()}
         self.pending: deque[Arrival] = deque()
+        # How many transactions that is.
+        self.waiting = 0
 
     def arrived(self, origin: SourceTransaction, unit: object = None) -> Arrival | None:
         """Take a transaction in and number it; None when it concerns nobody here."""
@@ -117,6 +121,7 @@ class Integrator:
         arrival = Arrival(self._next_number, origin, transaction, rows, unit)
         self._next_of_source[source] = number + 1
         self._next_number += 1
+        self.waiting += 1
         self.pending.append(arrival)
         return arrival
 
@@ -132,13 +137,9 @@ class Integrator:
         arrival = Arrival(self._next_number, origin, transaction, _rows_of(changes))
         self._next_of_source[source] += len(origin)
         self._next_number += len(origin)
+        self.waiting += len(origin)
         self.pending.append(arrival)
         return arrival
-
-    @property
-    def waiting(self) -> int:
-        """How many transactions are in no batch yet."""
-        return transactions_in(self.pending)
 
     def newest(self, source: str) -> int:
         """The number of the source's last transaction that has arrived; 0 before the first."""
@@ -165,14 +166,14 @@ class Integrator:
             if is_wanted is not None and not is_wanted(arrival):
                 break
             shown = reflects[arrival.origin.source]
-            weight = _weighed(arrival, weights)
+            weight = _weighed(arrival, weights) if weights else arrival.rows
             if arrival.size > 1:
-                fits = min(_visible(arrival, shown), transactions_max - size)
-                if rows + weight > rows_max:
-                    light = int(
-                        np.searchsorted(_weights_upto(arrival, weights), rows_max - rows, "right")
-                    )
-                    fits = min(fits, light if batch else max(light, 1))
+                light = np.searchsorted(_weights_upto(arrival, weights), rows_max - rows, "right")
+                fits = min(
+                    _visible(arrival, shown),
+                    transactions_max - size,
+                    int(light) if batch else max(int(light), 1),
+                )
                 if fits < arrival.size:
                     if fits > 0:
                         first, rest = arrival.divided(fits)
@@ -191,6 +192,7 @@ class Integrator:
             rows += weight
         for _ in batch:
             self.pending.popleft()
+        self.waiting -= transactions_in(batch)
         if rest is not None:
             self.pending.appendleft(rest)
         return tuple(batch)
@@ -215,8 +217,6 @@ def _weights_upto(stretch: Arrival, weights: Weights) -> npt.NDArray[np.float64]
 
 def _weighed(arrival: Arrival, weights: Weights) -> float:
     changes = arrival.transaction.changes
-    if not weights:
-        return arrival.rows
     if len(changes) == 1:
         return arrival.rows * weights.get(changes[0][0], 1.0)
     return sum(rows_in(change) * weights.get(name, 1.0) for name, change in changes)
