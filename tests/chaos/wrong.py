@@ -19,6 +19,7 @@ from chaos.scenery import SHOP
 from viewkeeper.protocols.messages import Reflected
 from viewkeeper.runtime import exact_cuts
 from viewkeeper.runtime.epochs import Epochs
+from viewkeeper.runtime.keeping import Keeping
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.warehouse.commits import EpochCommit, Extent, check, check_written, epoch_entry
 from viewkeeper.warehouse.faults import failpoint
@@ -69,7 +70,11 @@ def one_way_compensation(put: Set) -> None:
     def reflected_by(cut: object, applied: int, waiting: object) -> Reflected:
         return Reflected(applied)
 
+    def visible(self: Keeping, reflected: object) -> dict[str, None]:
+        return dict.fromkeys(self.sources)
+
     put(exact_cuts, "reflected_by", reflected_by)
+    put(Keeping, "_visible", visible)
 
 
 def ignore_restart_positions(put: Set) -> None:
