@@ -36,7 +36,7 @@ from viewkeeper.sources.urls import SourceUrl
 STRETCH_MESSAGES_MIN = 300
 MESSAGES_PER_READ_MAX = 3_000
 # After a stretch, the next one is waited for until it has so many messages, at most so long.
-LINGER_MESSAGES_MAX, LINGER_SECONDS, LINGER_STEP_SECONDS = 9_000, 0.03, 0.005
+LINGER_MESSAGES_MAX, LINGER_SECONDS, LINGER_STEP_SECONDS = 9_000, 0.03, 0.002
 # With this prefix an application says what its transaction is part of:
 # SELECT pg_logical_emit_message(true, 'viewkeeper.transaction', '{"id": "…", "parts": 2}').
 TIE_PREFIX = "viewkeeper.transaction"
