@@ -257,15 +257,15 @@ def freshness_text(found: Summary) -> str:
         ours = next((line for line in lines if line.peer == US), None)
         if ours is None or ours.fresh_p50 is None or ours.fresh_p99 is None:
             continue
-        refreshes = (
+        refreshes = ", ".join(
             f"{line.peer} {min(s.median for s in line.seconds.values()):.2f} s"
             for line in lines
             if line.peer in ("spark-refresh", "spark-pipelines", "postgres-refresh", "duckdb")
             and line.seconds
         )
         parts.append(
-            f"- {orders:,} orders: p50 {ours.fresh_p50.shown()} s, p99 {ours.fresh_p99.shown()} s. "
-            f"One full refresh: {', '.join(refreshes)}."
+            f"- {orders:,} orders: p50 {ours.fresh_p50.shown()} s, p99 {ours.fresh_p99.shown()} s."
+            + (f" One full refresh: {refreshes}." if refreshes else "")
         )
     return "\n".join(parts)
 
