@@ -183,7 +183,7 @@ def told(items: list[FeedItem | Stretch]) -> Iterator[object]:
             yield item
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(transactions, max_size=12), st.lists(st.integers(0, 20), max_size=6))
 def test_columns_say_the_same_as_rows(scripts: list[list[bytes]], sizes: list[int]):
     messages = streamed(scripts)
