@@ -130,12 +130,12 @@ class Stretch:
     def relations_together(self) -> set[frozenset[str]]:
         """The relations that one transaction changes, for every kind of transaction in it."""
         names = list(self.changes)
-        sets = np.zeros(len(self), np.int64)
-        for bit, name in enumerate(names):
-            sets[self.changes[name].places] |= 1 << bit
+        touches = np.zeros((len(self), len(names)), bool)
+        for number, rows in enumerate(self.changes.values()):
+            touches[rows.places, number] = True
         return {
-            frozenset(name for bit, name in enumerate(names) if found >> bit & 1)
-            for found in np.unique(sets).tolist()
+            frozenset(name for name, is_touched in zip(names, kind, strict=True) if is_touched)
+            for kind in np.unique(touches, axis=0)
         }
 
     def transactions(self) -> list[SourceTransaction]:
