@@ -5,12 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow.compute as pc
+
 from viewkeeper.algebra import Bag
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.spark.relation import SparkRelation
-from viewkeeper.warehouse.warehouse import Warehouse
+from viewkeeper.spark.staged import StagedRelation
+from viewkeeper.warehouse.columns import COUNT
+from viewkeeper.warehouse.warehouse import Snapshot, Warehouse
 
 ROWS_SHOWN_MAX = 20
+# Up to so many stored rows a view is compared in this process.
+HERE_ROWS_MAX = 100_000
 
 
 @dataclass(frozen=True)
@@ -47,12 +53,24 @@ def audited(pipeline: Pipeline, warehouse: Warehouse, view: str) -> Audit:
     """Recompute one view at the state that the warehouse stands at, and compare."""
     with pipeline.recomputed(view) as expected:
         # The view rests by now; other groups may go on, and do not change it.
-        latest = pipeline.writer.latest
-        frame = warehouse.read(view, latest.last_txn, with_count=True)
-        found = SparkRelation.from_frame(frame, expected.schema)
-        rows = int(frame.groupBy().sum("_count").collect()[0][0] or 0)
-        difference: Bag = (found - expected).to_bag()
-    return audit_of(view, latest.last_txn, rows, difference)
+        snapshot = warehouse.snapshot(pipeline.writer.latest.last_txn)
+        found, rows = _shown(snapshot, view, expected)
+        difference: Bag = (found - expected).consolidated().to_bag()
+    return audit_of(view, snapshot.txn, rows, difference)
+
+
+def _shown(snapshot: Snapshot, view: str, expected: SparkRelation) -> tuple[SparkRelation, int]:
+    """A view as the warehouse shows it, and its number of rows.
+
+    A small one does not need Spark, if what it is compared with doesn't.
+    """
+    if isinstance(expected, StagedRelation) and snapshot.stored_rows(view) <= HERE_ROWS_MAX:
+        table = snapshot.read_arrow(view, with_count=True)
+        found = expected.staging.relation(table, expected.schema)
+        return found, int(pc.sum(table.column(COUNT)).as_py() or 0)
+    frame = snapshot.read(view, with_count=True)
+    rows = int(frame.groupBy().sum(COUNT).collect()[0][0] or 0)
+    return SparkRelation.from_frame(frame, expected.schema), rows
 
 
 def audit_of(

@@ -28,7 +28,7 @@ from viewkeeper.runtime.memory import give_back
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.runtime.sampling import can_sample, sampled
 from viewkeeper.warehouse.entries import ViewState
-from viewkeeper.warehouse.fingerprints import MODULUS, fingerprint
+from viewkeeper.warehouse.fingerprints import MODULUS, fingerprint_of
 from viewkeeper.warehouse.warehouse import Warehouse
 
 FILE = ".viewkeeper/fingerprints.json"
@@ -118,12 +118,18 @@ class Auditor:
     def _fingerprint_fits(self, warehouse: Warehouse, view: str) -> bool:
         """Whether the stored rows are those of last time, plus what changed since. Remembers them."""
         known = read_json(self._path)
-        latest = warehouse.latest()
-        state, txn = latest.views[view], latest.last_txn
-        now = fingerprint(warehouse.read_arrow(view, txn, with_count=True))
-        expected = self._expected(warehouse, view, state, txn, known.get(view))
+        snapshot = warehouse.snapshot()
+        latest = snapshot.entries[-1]
+        state = latest.views[view]
+        now = fingerprint_of(snapshot.stored_parts(view))
+        expected = self._expected(warehouse, view, state, latest.last_txn, known.get(view))
         fits = expected is None or expected == now
-        known[view] = {"incarnation": state.incarnation, "txn": txn, "fingerprint": now}
+        known[view] = {
+            "incarnation": state.incarnation,
+            "entry": latest.entry,
+            "txn": latest.last_txn,
+            "fingerprint": now,
+        }
         write_json(self._path, known)
         return fits
 
@@ -138,11 +144,12 @@ class Auditor:
         """None where the last fingerprint tells nothing of this state."""
         if known is None or known["incarnation"] != state.incarnation or known["txn"] > txn:
             return None
+        since = int(known.get("entry", 0))
         try:
-            changes = warehouse.changes_arrow(view, int(known["txn"]), txn)
+            changes = warehouse.change_parts(view, int(known["txn"]), txn, since_entry=since)
+            return (int(known["fingerprint"]) + fingerprint_of(changes)) % MODULUS
         except ViewkeeperError:
             return None  # those states are no longer kept
-        return (int(known["fingerprint"]) + fingerprint(changes.drop_columns(["_txn"]))) % MODULUS
 
 
 def _told(error: Exception) -> dict[str, object]:

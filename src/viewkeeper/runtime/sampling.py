@@ -16,11 +16,12 @@ from viewkeeper.algebra.types import Field, Kind, Schema
 from viewkeeper.runtime.audit import Audit, audit_of
 from viewkeeper.runtime.contents import Reading
 from viewkeeper.runtime.pipeline import Pipeline
-from viewkeeper.spark.relation import SparkRelation
+from viewkeeper.spark.arrow import bag_of
 from viewkeeper.views.assembly import WholeView
 from viewkeeper.views.definition import ViewDefinition
 from viewkeeper.views.pruning import pruned
 from viewkeeper.views.sampling import Picked, picked, reading_order
+from viewkeeper.warehouse.columns import TXN
 from viewkeeper.warehouse.warehouse import Warehouse
 
 
@@ -41,30 +42,18 @@ def sampled(
         by = picked(definition)
         if by is None:
             raise LookupError(view)
-        latest = pipeline.writer.latest
-        frame = warehouse.read(view, latest.last_txn, with_count=True)
-        shown = SparkRelation.from_frame(frame, definition.schema)
-        values = _values(frame, by.output, keys, randomness)
+        snapshot = warehouse.snapshot(pipeline.writer.latest.last_txn)
+        values = snapshot.some_values(view, by.output, keys, randomness)
         values = values + absent_values(definition, by, values, keys, randomness)
         with group.reading() as reading:
             expected = _restricted(definition, by, values, reading)
-            wanted = reading.staging.of_bag(_keys(definition.schema, by.output, values))
-            part = shown.join(wanted, ((by.output, "key"),))
-            part = part.only(definition.schema.names)
-            found = part.to_bag()
+            stored = snapshot.rows_with(view, by.output, values).drop_columns([TXN])
+            found = bag_of(stored, definition.schema)
             difference: Bag = found - expected.to_bag()
             rows = sum(count for _, count in found.sorted())
     finally:
         group.start()
-    return audit_of(view, latest.last_txn, rows, difference, checked=f"{len(values)} keys")
-
-
-def _values(frame: Any, column: str, number: int, randomness: random.Random) -> list[Any]:
-    """Some of the values that a view shows in a column, by chance."""
-    name = f"`{column.replace('`', '``')}`"
-    shown = frame.where(f"{name} IS NOT NULL").selectExpr(f"{name} AS value").distinct()
-    dice = shown.selectExpr("value", f"rand({randomness.getrandbits(31)}) AS dice")
-    return [row["value"] for row in dice.orderBy("dice").limit(number).collect()]
+    return audit_of(view, snapshot.txn, rows, difference, checked=f"{len(values)} keys")
 
 
 def _keys(schema: Schema, column: str, values: Sequence[Any]) -> Bag:

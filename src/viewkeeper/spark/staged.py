@@ -171,6 +171,10 @@ class StagedRelation(SparkRelation):
         self._frame: DataFrame | None = None
 
     @property
+    def staging(self) -> Staging:
+        return self._staging
+
+    @property
     def table(self) -> pa.Table:
         """The lines in Arrow: the relation's columns, then the count."""
         if self._table is None and self._pairs is not None:

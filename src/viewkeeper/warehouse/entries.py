@@ -177,6 +177,14 @@ class Entry:
         with understood():
             return {n: ViewState.from_json(v) for n, v in json.loads(self.views_json).items()}
 
+    def view(self, name: str) -> ViewState | None:
+        """One view's state; a walk through many entries asks for no more."""
+        if "views" in self.__dict__:
+            return self.views.get(name)
+        with understood():
+            value = json.loads(self.views_json).get(name)
+            return None if value is None else ViewState.from_json(value)
+
     @property
     def shown_views(self) -> dict[str, ViewState]:
         """The views that are for people: not what is stored beside them."""

@@ -6,12 +6,15 @@ an earlier one plus that of the changes between.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pandas.util import hash_array
 
-COUNT = "_count"
+from viewkeeper.warehouse.columns import COUNT, RESERVED
+
 MODULUS = 2**64
 # Odd, so that nothing is lost by multiplying; a column's place matters.
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -19,9 +22,14 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 _NULL = "\x00null"
 
 
+def fingerprint_of(parts: Iterable[pa.Table]) -> int:
+    """Of all rows of several tables; no more than one of them is here at a time."""
+    return sum(map(fingerprint, parts)) % MODULUS
+
+
 def fingerprint(counted: pa.Table) -> int:
-    """Of the rows in the table's columns, each as often as ``_count`` says."""
-    columns = [name for name in counted.column_names if name != COUNT]
+    """Of the rows in the table's columns, each as often as ``_count`` says; ``_txn`` is none."""
+    columns = [name for name in counted.column_names if name not in RESERVED]
     hashes = np.full(counted.num_rows, len(columns), dtype=np.uint64)
     with np.errstate(over="ignore"):
         for name in columns:

@@ -6,8 +6,11 @@ two against each other and against a replay in plain Python.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import random
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +26,8 @@ from viewkeeper.warehouse.storage import Storage, storage_errors
 from viewkeeper.warehouse.tables import Table
 
 VIEWS = "views"
+# So many rows at a time for whoever reads much and keeps little.
+PART_ROWS = 65_536
 
 
 def view_folder(view: str) -> str:
@@ -89,18 +94,70 @@ def stored_rows(storage: Storage, plan: ReadPlan) -> pa.Table:
     return pa.concat_tables(tables)
 
 
+def stored_parts(storage: Storage, plan: ReadPlan) -> Iterator[pa.Table]:
+    """The same some rows at a time: a reader needs no more memory than for one part."""
+    for file in plan.files:
+        reader = _opened(storage, plan, file)
+        with storage_errors(f"read {file.path} of {plan.view}"):
+            for batch in reader.iter_batches(PART_ROWS):
+                yield _wanted(plan, file, pa.Table.from_batches([batch]))
+
+
 def _file_rows(storage: Storage, plan: ReadPlan, file: DataFile) -> pa.Table:
+    reader = _opened(storage, plan, file)
+    with storage_errors(f"read {file.path} of {plan.view}"):
+        table = reader.read()
+    return _wanted(plan, file, table)
+
+
+def _opened(storage: Storage, plan: ReadPlan, file: DataFile) -> pq.ParquetFile:
     path = storage.path(view_folder(plan.view), file.path)
     with storage_errors(f"read {path}"):
         reader = pq.ParquetFile(path, filesystem=storage.filesystem)
         check_file_schema(path, reader.schema_arrow, plan.schema)
-        table = reader.read()
+    return reader
+
+
+def _wanted(plan: ReadPlan, file: DataFile, rows: pa.Table) -> pa.Table:
     # Spark leaves its own words in a file's metadata; tables must agree to be put together.
-    table = table.cast(stored_arrow_schema(plan.schema))
+    rows = rows.cast(stored_arrow_schema(plan.schema))
     if file.min_txn > plan.after and file.max_txn <= plan.upto:
-        return table
-    wanted = pc.and_(pc.greater(table[TXN], plan.after), pc.less_equal(table[TXN], plan.upto))
-    return table.filter(wanted)
+        return rows
+    wanted = pc.and_(pc.greater(rows[TXN], plan.after), pc.less_equal(rows[TXN], plan.upto))
+    return rows.filter(wanted)
+
+
+def rows_with(storage: Storage, plan: ReadPlan, column: str, values: Sequence[Any]) -> pa.Table:
+    """The plan's rows that have one of the values in a column, as they are stored."""
+    schema = stored_arrow_schema(plan.schema)
+    wanted = pa.array(values, schema.field(column).type)
+    parts = (
+        part.filter(pc.is_in(part[column], value_set=wanted))
+        for part in stored_parts(storage, plan)
+    )
+    return pa.concat_tables([schema.empty_table(), *parts])
+
+
+def some_values(
+    storage: Storage, plan: ReadPlan, column: str, number: int, randomness: random.Random
+) -> list[Any]:
+    """What some stored rows, taken by chance, have in a column; NULL is left out.
+
+    Reads that column of the files that they lie in. A later row may take such a row out again.
+    """
+    ends = list(accumulate(file.rows for file in plan.files))
+    total = ends[-1] if ends else 0
+    chosen = np.array(sorted(randomness.sample(range(total), min(number, total))), dtype=np.int64)
+    found: dict[Any, None] = {}
+    for file, end in zip(plan.files, ends, strict=True):
+        begin = end - file.rows
+        here = chosen[(chosen >= begin) & (chosen < end)] - begin
+        if len(here):
+            reader = _opened(storage, plan, file)
+            with storage_errors(f"read {file.path} of {plan.view}"):
+                values = reader.read(columns=[column]).column(0)
+            found |= dict.fromkeys(values.take(pa.array(here)).drop_null().to_pylist())
+    return list(found)
 
 
 def summed(rows: pa.Table, schema: Schema) -> pa.Table:

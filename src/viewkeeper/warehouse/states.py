@@ -52,20 +52,27 @@ def position_at(entries: Sequence[Entry], txn: int) -> int:
 
 def serving(entries: Sequence[Entry], view: str, txn: int) -> ViewState:
     """The view's state from which transaction ``txn`` is best read."""
+    return _serving(entries, view, txn)[1]
+
+
+def _serving(entries: Sequence[Entry], view: str, txn: int) -> tuple[int, ViewState]:
+    """The same, and where its entry stands."""
     position = position_at(entries, txn)
-    state = entries[position].views.get(view)
+    state = entries[position].view(view)
     if state is None:
         raise _unknown_view(entries, view, txn)
 
     def serves(index: int) -> bool:
-        later = entries[index].views.get(view)
+        later = entries[index].view(view)
         return (
             later is not None and later.incarnation == state.incarnation and later.base_txn <= txn
         )
 
     # True for a while, then false for good: bases only grow, an incarnation never comes back.
     best = _last_where(serves, position, len(entries))
-    return entries[best].views[view]
+    found = entries[best].view(view)
+    assert found is not None
+    return best, found
 
 
 def segments(entries: Sequence[Entry], view: str, after: int, upto: int) -> tuple[Segment, ...]:
@@ -76,7 +83,7 @@ def segments(entries: Sequence[Entry], view: str, after: int, upto: int) -> tupl
             hint="the first number must not be greater than the second",
         )  # fmt: skip
     position_at(entries, after)
-    state = serving(entries, view, upto)
+    position, state = _serving(entries, view, upto)
     if after < state.since_txn:
         raise UsageError(
             "view-replaced",
@@ -86,24 +93,34 @@ def segments(entries: Sequence[Entry], view: str, after: int, upto: int) -> tupl
         )
     parts: list[Segment] = []
     while upto > after:
-        parts.append(Segment(state, max(after, state.base_txn), upto))
+        if upto > state.base_txn:
+            parts.append(Segment(state, max(after, state.base_txn), upto))
         upto = state.base_txn
         if upto > after:
             # The version before the fold still has single rows up to and including the base.
-            state = _before_fold(entries, view, state)
+            position, state = _before_fold(entries, view, position, state)
     return tuple(reversed(parts))
 
 
-def _before_fold(entries: Sequence[Entry], view: str, state: ViewState) -> ViewState:
-    """The best version with a smaller base, of the same incarnation."""
-    for entry in reversed(entries):
-        earlier = entry.views.get(view)
-        if (
-            earlier is not None
-            and earlier.incarnation == state.incarnation
-            and earlier.base_txn < state.base_txn
-        ):
-            return earlier
+def _before_fold(
+    entries: Sequence[Entry], view: str, position: int, state: ViewState
+) -> tuple[int, ViewState]:
+    """The best version with a smaller base, of the same incarnation, and where its entry stands."""
+
+    def is_earlier(index: int) -> bool:
+        # Before the state's own place the view is not there yet, or another one, only at first.
+        known = entries[index].view(view)
+        return (
+            known is None
+            or known.incarnation != state.incarnation
+            or known.base_txn < state.base_txn
+        )
+
+    if is_earlier(0):
+        best = _last_where(is_earlier, 0, position)
+        found = entries[best].view(view)
+        if found is not None and found.incarnation == state.incarnation:
+            return best, found
     invariant(False, f"the changes of {view} before {state.base_txn} are kept but not found")
     raise AssertionError("unreachable")
 

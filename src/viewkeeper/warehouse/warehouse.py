@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -57,6 +58,25 @@ class Snapshot:
         """The same without Spark, in this process's memory."""
         counted = reading.extent(self.storage, self._plan(view), distinct=with_count)
         return counted if with_count else reading.repeated(counted)
+
+    def stored_rows(self, view: str) -> int:
+        """How many rows are stored for the view at this state or a later one."""
+        state = serving(self.entries, view, self.txn)
+        return state.base_rows + state.log_rows
+
+    def stored_parts(self, view: str) -> Iterator[pa.Table]:
+        """Signed rows whose sum is the view, with ``_count`` and ``_txn``, some at a time."""
+        return reading.stored_parts(self.storage, self._plan(view))
+
+    def some_values(
+        self, view: str, column: str, number: int, randomness: random.Random
+    ) -> list[Any]:
+        """Different values of a column, of stored rows taken by chance."""
+        return reading.some_values(self.storage, self._plan(view), column, number, randomness)
+
+    def rows_with(self, view: str, column: str, values: Sequence[Any]) -> pa.Table:
+        """The signed rows of the view that have one of the values in a column."""
+        return reading.rows_with(self.storage, self._plan(view), column, values)
 
 
 class Warehouse:
@@ -116,8 +136,8 @@ class Warehouse:
     def snapshot(self, as_of: int | None = None) -> Snapshot:
         """The warehouse at a transaction number, or at the newest one."""
         ledger = Ledger.open(self.storage)
-        if as_of is None:
-            latest = ledger.latest()
+        latest = ledger.latest()
+        if as_of is None or as_of == latest.last_txn:
             return Snapshot(self.storage, latest.last_txn, (latest,), self._spark)
         entries = ledger.entries()
         position_at(entries, as_of)
@@ -151,10 +171,21 @@ class Warehouse:
         state, plans = self._feed(view, after, upto)
         return reading.feed(self.storage, state.schema, plans)
 
+    def change_parts(
+        self, view: str, after: int, upto: int, *, since_entry: int
+    ) -> Iterator[pa.Table]:
+        """The same in no order, some rows at a time.
+
+        ``since_entry`` is the number of an entry that shows ``after``: the ledger is read from there on.
+        """
+        _, plans = self._feed(view, after, upto, since_entry)
+        for plan in plans:
+            yield from reading.stored_parts(self.storage, plan)
+
     def _feed(
-        self, view: str, after: int, upto: int | None
+        self, view: str, after: int, upto: int | None, since_entry: int = 0
     ) -> tuple[ViewState, list[reading.ReadPlan]]:
-        entries = self.history()
+        entries = Ledger.open(self.storage).entries(since_entry - 1)
         end = entries[-1].last_txn if upto is None else upto
         parts = segments(entries, view, after, end)
         plans = [reading.segment_plan(self.storage, view, part) for part in parts]
