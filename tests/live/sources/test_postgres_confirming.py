@@ -12,6 +12,7 @@ import time
 import psycopg
 import pytest
 
+from viewkeeper.sources.postgres import backlog
 from viewkeeper.sources.postgres.position import lsn_number
 from viewkeeper.sources.postgres.replication import ReplicationStream
 from viewkeeper.sources.urls import parse_source_url
@@ -59,7 +60,8 @@ def read_slowly(writer, read, confirm, ask):
     return ends, seen
 
 
-def test_our_stream_confirms_nothing_by_itself(database, log):
+def test_our_stream_confirms_nothing_by_itself(database, log, monkeypatch):
+    monkeypatch.setattr(backlog, "BYTES_MIN", 1 << 40)
     stream = ReplicationStream("src", parse_source_url(database.url, "src"), SLOT, 0)
 
     def read():

@@ -5,6 +5,8 @@ its own (psycopg2) moves the confirmed position forward by itself when a keepali
 message began before it; but messages of a transaction carry the places of its rows, not of its
 commit, so a whole transaction that nobody has stored can be confirmed. Here a position is confirmed
 when `confirm` is called, and at no other time.
+
+Much that waits already is read by questions first (`backlog`); whoever reads sees one stream.
 """
 
 from __future__ import annotations
@@ -18,12 +20,16 @@ import psycopg
 from psycopg import pq
 
 from viewkeeper.errors import SourceError
+from viewkeeper.sources.postgres import backlog
+from viewkeeper.sources.postgres.backlog import Backlog
 from viewkeeper.sources.postgres.connection import SETTINGS, connection_string, translated
 from viewkeeper.sources.postgres.position import feed_gap
 from viewkeeper.sources.urls import SourceUrl
 
 # The server answers a request for a keepalive in milliseconds; a link silent for this long is dead.
 SILENCE_SECONDS_MAX = 6.0
+# Decoding what a question is for may take as long, before a word is said.
+QUESTION_SECONDS_MAX = 120.0
 # How soon an idle stream asks where the server stands. The server tells by itself when it moves on;
 # asking makes up for what it does not tell, less and less often while nothing happens.
 ASK_FIRST_SECONDS, ASK_MOST_SECONDS = 0.02, 1.0
@@ -50,11 +56,7 @@ class ReplicationStream:
         # Since when a question is open: who was not polled for a while has not been silent.
         self._unanswered_since: float | None = None
         self._ask_after = ASK_FIRST_SECONDS
-        # Identifiers of slot and publication are ours: lower-case letters, digits, underscores.
-        command = (
-            f"START_REPLICATION SLOT {slot} LOGICAL {start_lsn >> 32:X}/{start_lsn & 0xFFFFFFFF:X} "
-            f"(proto_version '1', publication_names '{slot}', messages 'true')"
-        )
+        self._slot, self._start_lsn = slot, start_lsn
         try:
             self._connection = psycopg.Connection.connect(
                 connection_string(url, SETTINGS, replication="database"), autocommit=True
@@ -62,6 +64,47 @@ class ReplicationStream:
         except psycopg.Error as error:
             raise translated(error, source, "start its feed") from None
         self._pq = self._connection.pgconn
+        # Not select, which knows the first 1,024 descriptors of a process only.
+        self._arrivals = select.poll()
+        self._arrivals.register(self._pq.socket, select.POLLIN)
+        self._backlog: Backlog | None = None
+        try:
+            limit = self._backlog_limit()
+            if limit is not None:
+                self._backlog = Backlog(self._pq, slot, limit)
+                self._asked_at = time.monotonic()
+        except psycopg.Error as error:
+            self.close()
+            raise self._lost(str(error)) from None
+        if self._backlog is None:
+            self._begin_stream()
+
+    def _backlog_limit(self) -> int | None:
+        """How far questions may reach; None where the stream may as well begin at once."""
+        command = (
+            "SELECT restart_lsn - '0/0', confirmed_flush_lsn - '0/0', pg_current_wal_flush_lsn() - '0/0' "
+            f"FROM pg_replication_slots WHERE slot_name = '{self._slot}'"
+        )
+        result = self._pq.exec_(command.encode())
+        if result.status != pq.ExecStatus.TUPLES_OK or not result.ntuples:
+            return None
+        values = [result.get_value(0, column) for column in range(3)]
+        if None in values:
+            return None
+        restart, confirmed, newest = (int(value or 0) for value in values)
+        limit = restart + backlog.BYTES_MAX
+        # Questions begin where the slot was confirmed: what comes before the start is not to be seen again.
+        is_worth_it = min(newest, limit) - confirmed >= backlog.BYTES_MIN
+        return limit if is_worth_it and confirmed >= self._start_lsn else None
+
+    def _begin_stream(self) -> None:
+        start = max(self._start_lsn, self._backlog.end_lsn if self._backlog is not None else 0)
+        self._backlog = None
+        # Identifiers of slot and publication are ours: lower-case letters, digits, underscores.
+        command = (
+            f"START_REPLICATION SLOT {self._slot} LOGICAL {start >> 32:X}/{start & 0xFFFFFFFF:X} "
+            f"(proto_version '1', publication_names '{self._slot}', messages 'true')"
+        )
         try:
             result = self._pq.exec_(command.encode())
         except psycopg.Error as error:
@@ -69,14 +112,16 @@ class ReplicationStream:
             raise self._lost(str(error)) from None
         if result.status != pq.ExecStatus.COPY_BOTH:
             self.close()
-            raise _refused(source, result)
+            raise _refused(self._source, result)
         self._pq.nonblocking = 1
-        # Not select, which knows the first 1,024 descriptors of a process only.
-        self._arrivals = select.poll()
-        self._arrivals.register(self._pq.socket, select.POLLIN)
+        self._asked_at = time.monotonic()
+        if self._confirmed_lsn:
+            self._report(ask=False)
 
     def read(self, most: int) -> list[bytes]:
         """Payloads that have arrived, at most so many; none when there are none yet."""
+        if self._backlog is not None:
+            return self._read_backlog(self._backlog, most)
         found: list[bytes] = []
         has_looked = False
         get, add = self._pq.get_copy_data, found.append
@@ -105,6 +150,18 @@ class ReplicationStream:
             self._ask_after = ASK_FIRST_SECONDS
         return found
 
+    def _read_backlog(self, waiting: Backlog, most: int) -> list[bytes]:
+        try:
+            found = waiting.read(most)
+        except psycopg.Error as error:
+            raise self._lost(str(error)) from None
+        if found:
+            self._asked_at = time.monotonic()
+        if waiting.is_over:
+            self.sent_lsn = waiting.reach
+            self._begin_stream()
+        return found
+
     def _on_keepalive(self, message: bytes) -> None:
         sent, _, wants_reply = _KEEPALIVE_MESSAGE.unpack(message)
         # Keepalives stand between the payloads of the stream, so all before this has been read.
@@ -117,6 +174,13 @@ class ReplicationStream:
     def wait(self, seconds: float) -> None:
         """Until something arrives, at most so long; raises SourceError when the link is silent."""
         now = time.monotonic()
+        if self._backlog is not None:
+            if now - self._asked_at > QUESTION_SECONDS_MAX:
+                raise self._lost(
+                    f"a question was not answered for {QUESTION_SECONDS_MAX:.0f} seconds"
+                )
+            self._arrivals.poll(seconds * 1_000)
+            return
         since = self._unanswered_since
         if since is not None and now - since > SILENCE_SECONDS_MAX:
             raise self._lost(f"no sign of life for {SILENCE_SECONDS_MAX:.0f} seconds")
@@ -133,7 +197,9 @@ class ReplicationStream:
     def confirm(self, lsn: int) -> None:
         """The server may forget everything up to here. Tell it only what is durable with us."""
         self._confirmed_lsn = max(self._confirmed_lsn, lsn)
-        self._report(ask=False)
+        # Questions leave no room for reports; it is told as soon as the stream begins.
+        if self._backlog is None:
+            self._report(ask=False)
 
     def _report(self, *, ask: bool) -> None:
         self._reported_at = time.monotonic()
@@ -158,6 +224,9 @@ class ReplicationStream:
 
     def close(self) -> None:
         with suppress(psycopg.Error):
+            if self._backlog is not None:
+                # Else the server would hold the slot until it has decoded all that was asked for.
+                self._connection.cancel_safe(timeout=1.0)
             self._connection.close()
 
 

@@ -25,6 +25,7 @@ def test_whatever_is_read_is_a_sign_of_life() -> None:
     stream = ReplicationStream.__new__(ReplicationStream)
     stream._pq = Arrived()
     stream._unanswered_since = 1.0
+    stream._backlog = None
     assert stream.read(10) == [b"B"]
     assert stream._unanswered_since is None
     assert stream.read(10) == []
