@@ -214,6 +214,11 @@ class BatchedSweep(ViewManager):
             if self.eager:
                 yield from self._next()
 
+    @property
+    def is_last_round(self) -> bool:
+        """Whether the routes that are under way lead no further than the questions that are open."""
+        return all(len(route.order) - route.visited <= 1 for route in self._routes)
+
     def _due(self) -> Iterator[Action]:
         """One question to every source that some route visits next."""
         by_source: dict[str, list[Route]] = {}

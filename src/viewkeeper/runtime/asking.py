@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from viewkeeper.algebra.expressions import conjunction
 from viewkeeper.algebra.types import Schema
@@ -65,20 +66,68 @@ def asked_together(several: Iterable[Mapping[str, Asked]]) -> dict[str, Asked]:
     return total
 
 
+# A question but for its keys: source, relation, columns, key columns.
+_Kind = tuple[str, str, tuple[str, ...], tuple[str, ...]]
+# More transactions than there will ever be.
+EVERYTHING = Reflected(2**62)
+
+
+class AskedEnough(Exception):
+    """Nobody needs answers in advance any more. Never shown to people."""
+
+
+class _Remembered:
+    """What a question was answered at these cuts: all rows that have one of its keys."""
+
+    def __init__(self, keys: pa.Table, answer: pa.Table) -> None:
+        (self._column,) = keys.column_names
+        self._keys = keys.column(0).combine_chunks()
+        is_asked_for = self.holds(answer)
+        self.rows = answer if pc.all(is_asked_for).as_py() else answer.filter(is_asked_for)
+
+    def holds(self, rows: pa.Table) -> pa.ChunkedArray:
+        """Of each row, whether its key was asked for."""
+        return pc.is_in(rows.column(self._column), value_set=self._keys)
+
+
 @dataclass
 class Questions:
-    """The questions of one batch: its cuts, what each reflects, and what it cost. Thread-safe."""
+    """The questions of one batch: its cuts, what each reflects, and what it cost. Thread-safe.
+
+    Asked in advance (`foresight`), when it is not known yet what the cuts reflect, answers are remembered for
+    those that are asked in earnest.
+    """
 
     cuts: Mapping[str, Cut]
     reflected: Mapping[str, Reflected]
     staging: Staging
     paces: Mapping[str, Pace]
+    is_in_advance: bool = False
+    is_over: bool = False
     asked: dict[str, Asked] = field(default_factory=dict)
-    _locks: dict[str, threading.Lock] = field(init=False)
+    _locks: dict[str, threading.Lock] = field(default_factory=dict)
+    _remembered: dict[_Kind, _Remembered] = field(default_factory=dict)
+    _errors: dict[str, SourceError] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.asked = {source: Asked() for source in self.cuts}
-        self._locks = {source: threading.Lock() for source in self.cuts}
+        for source in self.cuts:
+            self.asked.setdefault(source, Asked())
+            self._locks.setdefault(source, threading.Lock())
+
+    @classmethod
+    def in_advance(
+        cls, cuts: Mapping[str, Cut], staging: Staging, paces: Mapping[str, Pace]
+    ) -> Questions:
+        """As if all cuts reflected exactly what the batch is."""
+        return cls(cuts, dict.fromkeys(cuts, EVERYTHING), staging, paces, is_in_advance=True)
+
+    def in_earnest(self, reflected: Mapping[str, Reflected], staging: Staging) -> Questions:
+        """At the same cuts, with what has been answered so far."""
+        return replace(self, reflected=reflected, staging=staging, is_in_advance=False)
+
+    def stop_remembering(self) -> None:
+        """For questions in advance: no other one is asked."""
+        self.is_over = True
 
     def answer(self, question: AskSource, terms: Sequence[Term]) -> AnswerArrived:
         """The rows that a question over these terms asks for, as they are at the source's cut."""
@@ -96,7 +145,7 @@ class Questions:
         read = _keyed_read(occurrence, part)
         # A cut is used by one thread at a time.
         with self._locks[source]:
-            table = self._read(source, read, occurrence.schema)
+            table = self._found(source, read, occurrence.schema)
         relation = self.staging.relation(table, occurrence.qualified_schema)
         local = conjunction(term.local_predicates(part.alias))
         filtered = relation.where(local)
@@ -104,6 +153,35 @@ class Questions:
             isinstance(filtered, StagedRelation), "answers stay in Arrow until they are joined"
         )
         return filtered  # type: ignore[return-value]
+
+    def _found(self, source: str, read: KeyedRead, schema: Schema) -> pa.Table:
+        """What is remembered, and what has to be read besides."""
+        kind = (source, read.relation, read.columns, read.key_columns)
+        if self.is_in_advance:
+            if self.is_over:
+                raise AskedEnough
+            try:
+                rows = self._read(source, read, schema)
+            except SourceError as error:
+                self._errors[source] = error
+                raise
+            if read.keys is not None and len(read.key_columns) == 1:
+                self._remembered[kind] = _Remembered(read.keys, rows)
+            return rows
+        if source in self._errors:
+            # The cut may be broken since; that is not what was wrong.
+            raise self._errors[source]
+        known = self._remembered.get(kind)
+        if known is None or read.keys is None:
+            return self._read(source, read, schema)
+        rest = read.keys.filter(pc.invert(known.holds(read.keys)))
+        rows = self._read(source, replace(read, keys=rest), schema)
+        # A source may give more rows than it was asked for; none of them twice.
+        both = (
+            known.rows.filter(known.holds(known.rows)),
+            rows.filter(pc.invert(known.holds(rows))),
+        )
+        return pa.concat_tables(both)
 
     def _read(self, source: str, read: KeyedRead, schema: Schema) -> pa.Table:
         if read.keys is not None and read.keys.num_rows == 0:

@@ -32,7 +32,7 @@ from viewkeeper.warehouse.fingerprints import MODULUS, fingerprint_of
 from viewkeeper.warehouse.warehouse import Warehouse
 
 FILE = ".viewkeeper/fingerprints.json"
-# Beyond so many stored rows a view is not taken into this process's memory, nor computed as a whole.
+# Beyond so many stored rows a view is not read through, nor computed as a whole.
 FINGERPRINT_ROWS_MAX = 2_000_000
 WHOLE_ROWS_MAX = 100_000
 # The first check of a run comes sooner: whoever has just started it wants to know.

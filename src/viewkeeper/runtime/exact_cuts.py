@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from viewkeeper.errors import SourceError
 from viewkeeper.protocols.messages import Reflected
@@ -20,6 +20,9 @@ from viewkeeper.spark.persisting import persisted
 from viewkeeper.spark.staged import Staging
 from viewkeeper.views.definition import RelationName
 
+# A feed that keeps up passes a cut in less.
+SOON_SECONDS = 0.02
+
 
 class Stopped(Exception):
     """A cut was being waited for that is no longer needed: the group is to end, or a schema change
@@ -34,8 +37,15 @@ class ExactCuts(Intake):
     changes: ChangeTables
     applied: dict[str, int]
 
-    def open_cuts(self, stack: contextlib.ExitStack) -> dict[str, Cut]:
-        """One cut per source, with everything known that they can reflect."""
+    def open_cuts(
+        self,
+        stack: contextlib.ExitStack,
+        while_waiting: Callable[[dict[str, Cut]], None] | None = None,
+    ) -> dict[str, Cut]:
+        """One cut per source, with everything known that they can reflect.
+
+        ``while_waiting`` is given the cuts if the feeds need a while to pass them.
+        """
         cuts = {
             name: stack.enter_context(self.around.sources[name].cut(self._relations_of(name)))
             for name in self.sources
@@ -44,7 +54,7 @@ class ExactCuts(Intake):
         for name, cut in cuts.items():
             if self.compared(name, cut.bound, self.reached[name]) < 0:
                 raise _cut_behind(name)
-        self._await_bounds(cuts)
+        self._await_bounds(cuts, while_waiting)
         self._check_types(cuts)
         return cuts
 
@@ -70,10 +80,13 @@ class ExactCuts(Intake):
             name: reflected_by(cut, self.applied[name], waiting[name]) for name, cut in cuts.items()
         }
 
-    def _await_bounds(self, cuts: Mapping[str, Cut]) -> None:
+    def _await_bounds(
+        self, cuts: dict[str, Cut], while_waiting: Callable[[dict[str, Cut]], None] | None
+    ) -> None:
         patience = self.around.limits.bound_wait_seconds
         behind = list(cuts)
-        moved_at, stood = time.monotonic(), dict(self.fed)
+        begun = moved_at = time.monotonic()
+        stood = dict(self.fed)
         self.needs_all = True
         try:
             while behind := [name for name in behind if not self._has_passed(name, cuts[name])]:
@@ -84,6 +97,9 @@ class ExactCuts(Intake):
                     moved_at, stood = time.monotonic(), dict(self.fed)
                 if time.monotonic() - moved_at > patience:
                     raise _feed_behind(behind, patience)
+                if while_waiting is not None and time.monotonic() - begun > SOON_SECONDS:
+                    while_waiting(cuts)
+                    while_waiting = None
         finally:
             self.needs_all = False
         if self.due:

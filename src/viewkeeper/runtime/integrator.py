@@ -159,6 +159,23 @@ class Integrator:
         ``reflects`` says of each source what its cut shows, None: all that waits. ``weights``: how many
         rows a changed row of a relation counts for, one where nothing is said.
         """
+        batch, rest = self.first_batch(reflects, transactions_max, rows_max, is_wanted, weights)
+        for _ in batch:
+            self.pending.popleft()
+        self.waiting -= transactions_in(batch)
+        if rest is not None:
+            self.pending.appendleft(rest)
+        return batch
+
+    def first_batch(
+        self,
+        reflects: Mapping[str, Reflected | None],
+        transactions_max: int,
+        rows_max: float,
+        is_wanted: Callable[[Arrival], bool] | None = None,
+        weights: Weights = MappingProxyType({}),
+    ) -> tuple[tuple[Arrival, ...], Arrival | None]:
+        """What `close_batch` would take out, and what it would leave of a stretch that it divides."""
         batch: list[Arrival] = []
         rest: Arrival | None = None
         size, rows = 0, 0.0
@@ -190,12 +207,7 @@ class Integrator:
             batch.append(arrival)
             size += arrival.size
             rows += weight
-        for _ in batch:
-            self.pending.popleft()
-        self.waiting -= transactions_in(batch)
-        if rest is not None:
-            self.pending.appendleft(rest)
-        return tuple(batch)
+        return tuple(batch), rest
 
 
 def _visible(stretch: Arrival, shown: Reflected | None) -> int:

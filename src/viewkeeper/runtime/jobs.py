@@ -14,8 +14,6 @@ from typing import Any
 from viewkeeper.protocols.messages import Reflected
 from viewkeeper.runtime.asking import Questions
 from viewkeeper.runtime.integrator import Arrival, transactions_in
-from viewkeeper.runtime.pacing import Pace
-from viewkeeper.sources.interface import Cut
 from viewkeeper.spark.staged import Staging
 from viewkeeper.spark.temporary import temporary_folder
 
@@ -99,14 +97,13 @@ def make_job(
     batch: tuple[Arrival, ...],
     concerned: tuple[str, ...],
     told: tuple[str, ...],
-    cuts: Mapping[str, Cut],
+    questions: Questions,
     held: contextlib.ExitStack,
     reflected: Mapping[str, Reflected],
     session: Any,
-    paces: Mapping[str, Pace],
     clock: Stopwatch,
 ) -> Job:
     """A job over open cuts, which it takes into its keeping (``held``)."""
     stage = StageFolder(session)
-    questions = Questions(cuts, reflected, Staging(session, stage.path), paces)
+    questions = questions.in_earnest(reflected, Staging(session, stage.path))
     return Job(row, batch, concerned, told, questions, stage, clock, held)

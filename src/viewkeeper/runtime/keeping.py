@@ -23,12 +23,13 @@ from viewkeeper.merging.mixtures import Promise, algorithm_for
 from viewkeeper.merging.rows import Colour
 from viewkeeper.merging.table import ViewUpdateTable
 from viewkeeper.protocols.messages import Reflected
-from viewkeeper.runtime.asking import asked_together
+from viewkeeper.runtime.asking import Questions, asked_together
 from viewkeeper.runtime.change_tables import ChangeTables
 from viewkeeper.runtime.contents import whole_schemas
 from viewkeeper.runtime.evolving import Evolution
 from viewkeeper.runtime.exact_cuts import ExactCuts
 from viewkeeper.runtime.faults import failpoint
+from viewkeeper.runtime.foresight import Foresight
 from viewkeeper.runtime.integrator import (
     Arrival,
     Integrator,
@@ -156,7 +157,8 @@ class Keeping(ExactCuts):
         clock = Stopwatch()
         limits = self.around.limits
         with contextlib.ExitStack() as stack:
-            cuts = self.open_cuts(stack)
+            foreseen: list[Foresight] = []
+            cuts = self.open_cuts(stack, lambda cuts: foreseen.append(self._foresee(cuts, stack)))
             failpoint("cuts-open")
             reflected = self.reflected(cuts)
             batch = self.integrator.close_batch(
@@ -172,16 +174,18 @@ class Keeping(ExactCuts):
             self._rows += 1
             spark = self.around.spark
             rows = sum(arrival.rows for arrival in batch)
+            for ahead in foreseen:
+                ahead.questions.stop_remembering()
+            questions = [*(ahead.questions for ahead in foreseen), self._in_advance(cuts)]
             job = make_job(
                 self._rows,
                 batch,
                 self._concerned(batch),
                 tuple(self.views),
-                cuts,
+                questions[0],
                 stack.pop_all(),
                 reflected,
                 spark.tiny if rows <= limits.tiny_rows_max else spark.bulk,
-                self.around.paces,
                 clock,
             )
         if job.concerned:
@@ -201,6 +205,30 @@ class Keeping(ExactCuts):
             job.stage.remove()
         return True
 
+    def _foresee(self, cuts: Mapping[str, Cut], stack: contextlib.ExitStack) -> Foresight:
+        """Have what waits already asked for at cuts that the feeds have not passed yet."""
+        limits = self.around.limits
+        batch, _ = self.integrator.first_batch(
+            self._visible(self.reflected(cuts)),
+            limits.batch_transactions_max,
+            limits.batch_rows_max,
+            self.is_own if self._beyond else None,
+            self._weighed(cuts),
+        )
+        questions = self._in_advance(cuts)
+        managers = [
+            self._manager(name, questions.staging)
+            for name in self._concerned(batch)
+            if self.views[name].choice.is_incremental
+        ]
+        ahead = Foresight(questions, managers, batch)
+        stack.callback(ahead.end)
+        return ahead
+
+    def _in_advance(self, cuts: Mapping[str, Cut]) -> Questions:
+        staging = Staging(self.around.spark.tiny, self._stage.path)
+        return Questions.in_advance(cuts, staging, self.around.paces)
+
     def _visible(self, reflected: Mapping[str, Reflected]) -> dict[str, Reflected | None]:
         """What each source's cut shows; None where that is all that waits.
 
@@ -218,6 +246,9 @@ class Keeping(ExactCuts):
         """How much a changed row of each relation may do to a view; nothing while little waits."""
         if self.integrator.waiting < self.around.limits.backlog_from:
             return {}
+        return self._weighed(cuts)
+
+    def _weighed(self, cuts: Mapping[str, Cut]) -> dict[RelationName, float]:
         if time.monotonic() - self._weighed_at > WEIGHED_SECONDS:
             told = {name: cuts[name.source].row_estimate(name.relation) for name in self.relations}
             sizes = {name: rows for name, rows in told.items() if rows is not None}

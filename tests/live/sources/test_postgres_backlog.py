@@ -121,15 +121,16 @@ def test_who_may_not_ask_streams(ready, by_questions, monkeypatch):
     start = source.start_position()
     writer.run(MUCH)
     asked = read_from(source, start)
-    refused = lambda self: (self._pq.send_query(b"SELECT no_such_function()"), self._pq.flush())
-    monkeypatch.setattr(backlog.Backlog, "_ask", lambda self: (begin(self), refused(self)))
+    monkeypatch.setattr(backlog.Backlog, "_ask", refused)
     assert [i.position for i in read_from(source, start) if hasattr(i, "changes")] == [
         i.position for i in asked if hasattr(i, "changes")
     ]
 
 
-def begin(waiting):
-    waiting._is_answered = waiting._is_complete = False
+def refused(self):
+    self._is_answered = self._is_complete = False
+    self._pq.send_query(b"SELECT no_such_function()")
+    self._pq.flush()
 
 
 def test_a_feed_that_is_closed_while_it_asks_frees_the_slot(ready, by_questions):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -25,8 +25,9 @@ from viewkeeper.protocols.messages import (
     StoresRead,
     TransactionsArrived,
 )
+from viewkeeper.runtime.asking import Questions
 from viewkeeper.runtime.change_tables import ChangeTables, with_number
-from viewkeeper.runtime.integrator import Arrival
+from viewkeeper.runtime.integrator import Arrival, transactions_in
 from viewkeeper.runtime.jobs import Job
 from viewkeeper.runtime.message_counts import MessageCounts
 from viewkeeper.runtime.stores import Stores
@@ -59,6 +60,10 @@ class LiveManager(ABC):
     @abstractmethod
     def maintain(self, job: Job) -> Tables:
         """The changes that the job's transactions make; all its questions are asked on the way."""
+
+    def foresee(self, batch: Sequence[Arrival], questions: Questions) -> None:
+        """For a new manager: ask what a job for the batch would ask, as far as it can be told by now."""
+        invariant(False, f"{type(self).__name__} does not ask in advance")
 
     def pass_over(self, job: Job) -> None:
         """Another manager of the view does the job."""
@@ -102,6 +107,17 @@ class IncrementalManager(LiveManager):
 
     def arrived(self, arrivals: Iterable[Arrival]) -> None:
         self._protocol.step(TransactionsArrived([arrival.transaction for arrival in arrivals]))
+
+    def foresee(self, batch: Sequence[Arrival], questions: Questions) -> None:
+        protocol = self._protocol
+        protocol.begin_at(batch)
+        self.arrived(batch)
+        todo = deque(protocol.step(BatchClosed(transactions_in(batch))))
+        while todo and isinstance(question := todo.popleft(), AskSource):
+            answer = questions.answer(question, protocol.terms)
+            # What is left is to join, and that can't be done in advance.
+            if not protocol.is_last_round:
+                todo.extend(protocol.step(answer))
 
     def pass_over(self, job: Job) -> None:
         self._protocol.step(BatchPassed(job.transactions))
@@ -169,6 +185,12 @@ class _LiveView(IncrementalView):
         }
         nothing = staging.relation(arrow_schema(narrow.schema).empty_table(), narrow.schema)
         super().__init__(narrow, nothing, sources)
+
+    def begin_at(self, batch: Sequence[Arrival]) -> None:
+        """What came before the batch is taken for applied."""
+        for arrival in reversed(batch):
+            self._number = arrival.number - 1
+            self._arrived[arrival.transaction.source] = arrival.transaction.number - 1
 
     def embodied(self, bag: Bag) -> Any:
         return self.staging.of_bag(bag)

@@ -1,0 +1,46 @@
+"""Questions ahead of time: while a feed catches up with a cut, what the first batch needs is read already.
+
+A batch can't be worked on before the feed has passed its cuts: what an answer reflects beyond the batch
+must be known to be taken out of it. But the answers themselves are there for the asking as soon as the cuts
+are open. So they are asked for as if nothing had to be taken out, and remembered; when the batch comes, its
+own questions find at the same cuts most of what they need. What was guessed wrong is asked for then: a guess
+changes how soon an answer comes, never what it is.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+
+from viewkeeper.errors import ViewkeeperError
+from viewkeeper.runtime.asking import AskedEnough, Questions
+from viewkeeper.runtime.integrator import Arrival
+from viewkeeper.runtime.managers.live import LiveManager
+
+
+class Foresight:
+    """Lets managers that have no other work ask for a batch in advance, in a thread of its own."""
+
+    def __init__(
+        self,
+        questions: Questions,
+        managers: Iterable[LiveManager],
+        batch: tuple[Arrival, ...],
+    ) -> None:
+        self.questions = questions
+        self._managers, self._batch = tuple(managers), batch
+        self._thread = threading.Thread(target=self._run, name="foresight", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        # Whoever asks the same again meets the same error, and knows what to do about it.
+        try:
+            for manager in self._managers:
+                manager.foresee(self._batch, self.questions)
+        except (AskedEnough, ViewkeeperError):
+            pass
+
+    def end(self) -> None:
+        """Ask no more; a question that is under way is waited for: its cut must not be closed."""
+        self.questions.stop_remembering()
+        self._thread.join()
