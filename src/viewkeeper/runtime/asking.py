@@ -77,17 +77,22 @@ class AskedEnough(Exception):
 
 
 class _Remembered:
-    """What a question was answered at these cuts: all rows that have one of its keys."""
+    """What was answered at some cuts: all rows that have one of these keys."""
 
     def __init__(self, keys: pa.Table, answer: pa.Table) -> None:
         (self._column,) = keys.column_names
-        self._keys = keys.column(0).combine_chunks()
-        is_asked_for = self.holds(answer)
+        self.keys = keys
+        self._values = keys.column(0).combine_chunks()
+        # A source may give more rows than it was asked for.
+        is_asked_for = self._holds(answer)
         self.rows = answer if pc.all(is_asked_for).as_py() else answer.filter(is_asked_for)
 
-    def holds(self, rows: pa.Table) -> pa.ChunkedArray:
-        """Of each row, whether its key was asked for."""
-        return pc.is_in(rows.column(self._column), value_set=self._keys)
+    def without(self, rows: pa.Table) -> pa.Table:
+        """Those rows, or keys, that are not known."""
+        return rows.filter(pc.invert(self._holds(rows)))
+
+    def _holds(self, rows: pa.Table) -> pa.ChunkedArray:
+        return pc.is_in(rows.column(self._column), value_set=self._values)
 
 
 @dataclass
@@ -103,8 +108,8 @@ class Questions:
     staging: Staging
     paces: Mapping[str, Pace]
     is_in_advance: bool = False
-    is_over: bool = False
     asked: dict[str, Asked] = field(default_factory=dict)
+    _is_over: bool = False
     _locks: dict[str, threading.Lock] = field(default_factory=dict)
     _remembered: dict[_Kind, _Remembered] = field(default_factory=dict)
     _errors: dict[str, SourceError] = field(default_factory=dict)
@@ -125,9 +130,9 @@ class Questions:
         """At the same cuts, with what has been answered so far."""
         return replace(self, reflected=reflected, staging=staging, is_in_advance=False)
 
-    def stop_remembering(self) -> None:
-        """For questions in advance: no other one is asked."""
-        self.is_over = True
+    def stop_asking(self) -> None:
+        """In advance: from now on it is done in earnest."""
+        self._is_over = True
 
     def answer(self, question: AskSource, terms: Sequence[Term]) -> AnswerArrived:
         """The rows that a question over these terms asks for, as they are at the source's cut."""
@@ -156,32 +161,27 @@ class Questions:
 
     def _found(self, source: str, read: KeyedRead, schema: Schema) -> pa.Table:
         """What is remembered, and what has to be read besides."""
-        kind = (source, read.relation, read.columns, read.key_columns)
-        if self.is_in_advance:
-            if self.is_over:
-                raise AskedEnough
-            try:
-                rows = self._read(source, read, schema)
-            except SourceError as error:
-                self._errors[source] = error
-                raise
-            if read.keys is not None and len(read.key_columns) == 1:
-                self._remembered[kind] = _Remembered(read.keys, rows)
-            return rows
+        if self.is_in_advance and self._is_over:
+            raise AskedEnough
         if source in self._errors:
             # The cut may be broken since; that is not what was wrong.
             raise self._errors[source]
+        kind = (source, read.relation, read.columns, read.key_columns)
         known = self._remembered.get(kind)
-        if known is None or read.keys is None:
-            return self._read(source, read, schema)
-        rest = read.keys.filter(pc.invert(known.holds(read.keys)))
-        rows = self._read(source, replace(read, keys=rest), schema)
-        # A source may give more rows than it was asked for; none of them twice.
-        both = (
-            known.rows.filter(known.holds(known.rows)),
-            rows.filter(pc.invert(known.holds(rows))),
-        )
-        return pa.concat_tables(both)
+        try:
+            if known is None or read.keys is None:
+                rows = self._read(source, read, schema)
+            else:
+                rest = replace(read, keys=known.without(read.keys))
+                more = known.without(self._read(source, rest, schema))
+                rows = pa.concat_tables([known.rows, more])
+        except SourceError as error:
+            self._errors[source] = error
+            raise
+        if self.is_in_advance and read.keys is not None and len(read.key_columns) == 1:
+            keys = read.keys if known is None else pa.concat_tables([known.keys, read.keys])
+            self._remembered[kind] = _Remembered(keys, rows)
+        return rows
 
     def _read(self, source: str, read: KeyedRead, schema: Schema) -> pa.Table:
         if read.keys is not None and read.keys.num_rows == 0:

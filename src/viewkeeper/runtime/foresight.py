@@ -27,7 +27,7 @@ class Foresight:
         managers: Iterable[LiveManager],
         batch: tuple[Arrival, ...],
     ) -> None:
-        self.questions = questions
+        self._questions = questions
         self._managers, self._batch = tuple(managers), batch
         self._thread = threading.Thread(target=self._run, name="foresight", daemon=True)
         self._thread.start()
@@ -36,11 +36,11 @@ class Foresight:
         # Whoever asks the same again meets the same error, and knows what to do about it.
         try:
             for manager in self._managers:
-                manager.foresee(self._batch, self.questions)
+                manager.foresee(self._batch, self._questions)
         except (AskedEnough, ViewkeeperError):
             pass
 
     def end(self) -> None:
         """Ask no more; a question that is under way is waited for: its cut must not be closed."""
-        self.questions.stop_remembering()
+        self._questions.stop_asking()
         self._thread.join()

@@ -157,8 +157,8 @@ class Keeping(ExactCuts):
         clock = Stopwatch()
         limits = self.around.limits
         with contextlib.ExitStack() as stack:
-            foreseen: list[Foresight] = []
-            cuts = self.open_cuts(stack, lambda cuts: foreseen.append(self._foresee(cuts, stack)))
+            foreseen: list[Questions] = []
+            cuts = self.open_cuts(stack, lambda cuts: foreseen.append(self._foreseen(cuts, stack)))
             failpoint("cuts-open")
             reflected = self.reflected(cuts)
             batch = self.integrator.close_batch(
@@ -174,15 +174,14 @@ class Keeping(ExactCuts):
             self._rows += 1
             spark = self.around.spark
             rows = sum(arrival.rows for arrival in batch)
-            for ahead in foreseen:
-                ahead.questions.stop_remembering()
-            questions = [*(ahead.questions for ahead in foreseen), self._in_advance(cuts)]
+            questions = foreseen[0] if foreseen else self._in_advance(cuts)
+            questions.stop_asking()
             job = make_job(
                 self._rows,
                 batch,
                 self._concerned(batch),
                 tuple(self.views),
-                questions[0],
+                questions,
                 stack.pop_all(),
                 reflected,
                 spark.tiny if rows <= limits.tiny_rows_max else spark.bulk,
@@ -205,8 +204,8 @@ class Keeping(ExactCuts):
             job.stage.remove()
         return True
 
-    def _foresee(self, cuts: Mapping[str, Cut], stack: contextlib.ExitStack) -> Foresight:
-        """Have what waits already asked for at cuts that the feeds have not passed yet."""
+    def _foreseen(self, cuts: Mapping[str, Cut], stack: contextlib.ExitStack) -> Questions:
+        """Has what waits already asked for, at cuts that the feeds have not passed yet."""
         limits = self.around.limits
         batch, _ = self.integrator.first_batch(
             self._visible(self.reflected(cuts)),
@@ -221,9 +220,8 @@ class Keeping(ExactCuts):
             for name in self._concerned(batch)
             if self.views[name].choice.is_incremental
         ]
-        ahead = Foresight(questions, managers, batch)
-        stack.callback(ahead.end)
-        return ahead
+        stack.callback(Foresight(questions, managers, batch).end)
+        return questions
 
     def _in_advance(self, cuts: Mapping[str, Cut]) -> Questions:
         staging = Staging(self.around.spark.tiny, self._stage.path)

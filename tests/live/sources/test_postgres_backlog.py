@@ -7,7 +7,7 @@ import pytest
 from live.sources.probing import FeedLog
 from live.sources.workload import RELATIONS, create_tables
 from viewkeeper.errors import SourceError
-from viewkeeper.sources.postgres import backlog
+from viewkeeper.sources.postgres import backlog, replication
 from viewkeeper.sources.postgres.position import lsn_number
 
 KIND = "postgres"
@@ -130,6 +130,26 @@ def test_who_may_not_ask_streams(ready, by_questions, monkeypatch):
 def refused(self):
     self._is_answered = self._is_complete = False
     self._pq.send_query(b"SELECT no_such_function()")
+    self._pq.flush()
+
+
+def test_a_server_that_does_not_answer_in_time_is_heard_as_a_stream(
+    ready, by_questions, monkeypatch
+):
+    source, writer = ready
+    start = source.start_position()
+    writer.run(MUCH)
+    asked = read_from(source, start)
+    monkeypatch.setattr(replication, "QUESTION_SECONDS_MAX", 0.2)
+    monkeypatch.setattr(backlog.Backlog, "_ask", never_answered)
+    assert [i.position for i in read_from(source, start) if hasattr(i, "changes")] == [
+        i.position for i in asked if hasattr(i, "changes")
+    ]
+
+
+def never_answered(self):
+    self._is_answered = self._is_complete = False
+    self._pq.send_query(b"SELECT pg_sleep(600)")
     self._pq.flush()
 
 

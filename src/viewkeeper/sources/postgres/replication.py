@@ -28,8 +28,8 @@ from viewkeeper.sources.urls import SourceUrl
 
 # The server answers a request for a keepalive in milliseconds; a link silent for this long is dead.
 SILENCE_SECONDS_MAX = 6.0
-# Decoding what a question is for may take as long, before a word is said.
-QUESTION_SECONDS_MAX = 120.0
+# Decoding what a question is for may take so long, before a word is said; then the stream is tried.
+QUESTION_SECONDS_MAX = 30.0
 # How soon an idle stream asks where the server stands. The server tells by itself when it moves on;
 # asking makes up for what it does not tell, less and less often while nothing happens.
 ASK_FIRST_SECONDS, ASK_MOST_SECONDS = 0.02, 1.0
@@ -68,6 +68,7 @@ class ReplicationStream:
         self._arrivals = select.poll()
         self._arrivals.register(self._pq.socket, select.POLLIN)
         self._backlog: Backlog | None = None
+        self._has_cancelled = False
         try:
             limit = self._backlog_limit()
             if limit is not None:
@@ -176,9 +177,7 @@ class ReplicationStream:
         now = time.monotonic()
         if self._backlog is not None:
             if now - self._asked_at > QUESTION_SECONDS_MAX:
-                raise self._lost(
-                    f"a question was not answered for {QUESTION_SECONDS_MAX:.0f} seconds"
-                )
+                self._give_up_asking()
             self._arrivals.poll(seconds * 1_000)
             return
         since = self._unanswered_since
@@ -193,6 +192,17 @@ class ReplicationStream:
             self._report(ask=False)
         if self._arrivals.poll(min(seconds, self._ask_after) * 1_000):
             self._unanswered_since = None
+
+    def _give_up_asking(self) -> None:
+        """A server that needs so long for an answer sends sooner; one that is gone never says that it stopped."""
+        if self._has_cancelled:
+            raise self._lost(f"a question was not answered for {QUESTION_SECONDS_MAX:.0f} seconds")
+        self._has_cancelled, self._asked_at = True, time.monotonic()
+        self._cancel()
+
+    def _cancel(self) -> None:
+        with suppress(psycopg.Error):
+            self._connection.cancel_safe(timeout=1.0)
 
     def confirm(self, lsn: int) -> None:
         """The server may forget everything up to here. Tell it only what is durable with us."""
@@ -223,10 +233,10 @@ class ReplicationStream:
         )
 
     def close(self) -> None:
+        if self._backlog is not None:
+            # Else the server would hold the slot until it has decoded all that was asked for.
+            self._cancel()
         with suppress(psycopg.Error):
-            if self._backlog is not None:
-                # Else the server would hold the slot until it has decoded all that was asked for.
-                self._connection.cancel_safe(timeout=1.0)
             self._connection.close()
 
 
