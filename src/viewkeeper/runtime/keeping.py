@@ -33,6 +33,7 @@ from viewkeeper.runtime.foresight import Foresight
 from viewkeeper.runtime.integrator import (
     Arrival,
     Integrator,
+    Weights,
     last_positions,
     numbers_of,
     states_of,
@@ -161,13 +162,7 @@ class Keeping(ExactCuts):
             cuts = self.open_cuts(stack, lambda cuts: foreseen.append(self._foreseen(cuts, stack)))
             failpoint("cuts-open")
             reflected = self.reflected(cuts)
-            batch = self.integrator.close_batch(
-                self._visible(reflected),
-                limits.batch_transactions_max,
-                limits.batch_rows_max,
-                self.is_own if self._beyond else None,
-                self._weights(cuts),
-            )
+            batch = self.integrator.close_batch(*self._wanted(reflected, self._weights(cuts)))
             if not batch:
                 return False
             clock.lap("capture")
@@ -206,14 +201,8 @@ class Keeping(ExactCuts):
 
     def _foreseen(self, cuts: Mapping[str, Cut], stack: contextlib.ExitStack) -> Questions:
         """Has what waits already asked for, at cuts that the feeds have not passed yet."""
-        limits = self.around.limits
-        batch, _ = self.integrator.first_batch(
-            self._visible(self.reflected(cuts)),
-            limits.batch_transactions_max,
-            limits.batch_rows_max,
-            self.is_own if self._beyond else None,
-            self._weighed(cuts),
-        )
+        wanted = self._wanted(self.reflected(cuts), self._weighed(cuts))
+        batch, _ = self.integrator.first_batch(*wanted)
         questions = self._in_advance(cuts)
         managers = [
             self._manager(name, questions.staging)
@@ -226,6 +215,13 @@ class Keeping(ExactCuts):
     def _in_advance(self, cuts: Mapping[str, Cut]) -> Questions:
         staging = Staging(self.around.spark.tiny, self._stage.path)
         return Questions.in_advance(cuts, staging, self.around.paces)
+
+    def _wanted(self, reflected: Mapping[str, Reflected], weights: Weights) -> Any:
+        """What a batch may be made of, as the integrator is told."""
+        limits = self.around.limits
+        is_wanted = self.is_own if self._beyond else None
+        most = limits.batch_transactions_max, limits.batch_rows_max
+        return self._visible(reflected), *most, is_wanted, weights
 
     def _visible(self, reflected: Mapping[str, Reflected]) -> dict[str, Reflected | None]:
         """What each source's cut shows; None where that is all that waits.

@@ -53,6 +53,11 @@ def read_from(source, start):
         return [*log.items]
 
 
+def placed(items):
+    """Where the transactions stand."""
+    return [item.position for item in items if hasattr(item, "changes")]
+
+
 def test_what_is_asked_for_is_what_the_stream_tells(ready, by_questions, monkeypatch):
     source, writer = ready
     start = source.start_position()
@@ -89,9 +94,7 @@ def test_what_lies_beyond_the_limit_comes_from_the_stream(ready, by_questions, m
     writer.run(MUCH)
     whole = read_from(source, start)
     monkeypatch.setattr(backlog, "BYTES_MAX", 40_000)
-    assert [i.position for i in read_from(source, start) if hasattr(i, "changes")] == [
-        i.position for i in whole if hasattr(i, "changes")
-    ]
+    assert placed(read_from(source, start)) == placed(whole)
 
 
 def test_who_confirms_while_questions_are_open_is_heard_when_the_stream_begins(
@@ -122,9 +125,7 @@ def test_who_may_not_ask_streams(ready, by_questions, monkeypatch):
     writer.run(MUCH)
     asked = read_from(source, start)
     monkeypatch.setattr(backlog.Backlog, "_ask", refused)
-    assert [i.position for i in read_from(source, start) if hasattr(i, "changes")] == [
-        i.position for i in asked if hasattr(i, "changes")
-    ]
+    assert placed(read_from(source, start)) == placed(asked)
 
 
 def refused(self):
@@ -142,9 +143,7 @@ def test_a_server_that_does_not_answer_in_time_is_heard_as_a_stream(
     asked = read_from(source, start)
     monkeypatch.setattr(replication, "QUESTION_SECONDS_MAX", 0.2)
     monkeypatch.setattr(backlog.Backlog, "_ask", never_answered)
-    assert [i.position for i in read_from(source, start) if hasattr(i, "changes")] == [
-        i.position for i in asked if hasattr(i, "changes")
-    ]
+    assert placed(read_from(source, start)) == placed(asked)
 
 
 def never_answered(self):
