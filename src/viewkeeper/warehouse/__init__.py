@@ -7,7 +7,7 @@ then `writer` and `entries`.
 
     warehouse/
       _epochs/            the ledger: a Delta table, the only commit point
-      views/<view>/       columns of the view, _count (signed), _txn
+      views/<view>/       columns of the view, _count (signed), _txn; in _lists the files of older states
       published/<view>/   the plain table of a view that asks for one
       _lease.json         a sign of life of the one writer
 

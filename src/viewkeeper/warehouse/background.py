@@ -1,4 +1,4 @@
-"""Consolidation, publishing and vacuum in a thread of their own, beside the commits."""
+"""Consolidation, publishing, trimming and vacuum in a thread of their own, beside the commits."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from viewkeeper.errors import ViewkeeperError
 from viewkeeper.warehouse.consolidation import Amortisation, consolidate
 from viewkeeper.warehouse.publishing import publish
 from viewkeeper.warehouse.retention import Retention
+from viewkeeper.warehouse.trimming import trim
 from viewkeeper.warehouse.vacuum import vacuum
 from viewkeeper.warehouse.writer import Writer
 
@@ -26,6 +27,7 @@ class Housekeeping:
     retention: Retention = field(default_factory=Retention)
     consolidate_seconds: float = 1.0
     publish_seconds: float = 60.0
+    trim_seconds: float = 60.0
     vacuum_seconds: float = 3_600.0
 
 
@@ -45,6 +47,7 @@ class Background:
         tasks: tuple[tuple[float, Callable[[], object]], ...] = (
             (plan.consolidate_seconds, self._consolidate),
             (plan.publish_seconds, lambda: publish(self._writer)),
+            (plan.trim_seconds, lambda: trim(self._writer, plan.retention.grace_seconds)),
             (plan.vacuum_seconds, lambda: vacuum(self._writer, plan.retention)),
         )
         due = [time.monotonic() + seconds for seconds, _ in tasks]

@@ -204,6 +204,8 @@ def _install(writer: Writer, prepared: Sequence[_Prepared]) -> tuple[str, ...]:
 
 def _installed(writer: Writer, done: _Prepared, now: ViewState) -> ViewState:
     """The view's state once the table names the new files instead of the old."""
+    if isinstance(done.work, Fold):
+        writer.list_files(done.view)
     try:
         version = writer.table(done.view).commit(
             stored_arrow_schema(now.schema),

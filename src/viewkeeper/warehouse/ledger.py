@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from viewkeeper.errors import UsageError, WarehouseError, invariant
@@ -22,6 +23,8 @@ from viewkeeper.warehouse.tables import Addition, Conflict, Table
 
 FOLDER = "_epochs"
 MERGED_FILES = 32
+# Files that were merged away are remembered in every checkpoint for so long; a week, if nothing is said.
+_FORGETFUL = {"delta.deletedFileRetentionDuration": "interval 1 hours"}
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,9 @@ class Ledger:
         A ledger without entries was left by a process that died right here: it is taken over.
         """
         try:
-            table = Table.open(storage, FOLDER) or Table.create(storage, FOLDER, LEDGER_SCHEMA)
+            table = Table.open(storage, FOLDER) or Table.create(
+                storage, FOLDER, LEDGER_SCHEMA, _FORGETFUL
+            )
             ledger = cls(storage, table)
             if not ledger._files:
                 ledger.append(first)
@@ -104,11 +109,11 @@ class Ledger:
         After any other error the caller can't know whether the entry got in: read the ledger again.
         """
         merged = self._files[len(self._files) - merged_tail([f.rows for f in self._files]) :]
-        self._replace(merged, [*self._read(merged), entry])
+        self._replace(merged, pa.concat_tables([*self._tables(merged), to_arrow([entry])]))
 
     def rewrite(self, entries: Sequence[Entry]) -> None:
         """Keep exactly these entries, in one file, in one commit. Raises `Conflict`."""
-        self._replace(self._files, entries)
+        self._replace(self._files, to_arrow(list(entries)))
 
     @property
     def paths(self) -> frozenset[str]:
@@ -119,41 +124,45 @@ class Ledger:
     def version(self) -> int:
         return self._table.version
 
-    def _replace(self, old: Sequence[LedgerFile], entries: Sequence[Entry]) -> None:
+    def _replace(self, old: Sequence[LedgerFile], rows: pa.Table) -> None:
         name = f"entries-{uuid.uuid4().hex}.parquet"
         path = self._storage.path(FOLDER, name)
         with storage_errors(f"write {self._storage.uri(FOLDER, name)}"):
             try:
-                pq.write_table(to_arrow(list(entries)), path, filesystem=self._storage.filesystem)
+                pq.write_table(rows, path, filesystem=self._storage.filesystem)
             except OSError:
                 self._storage.remove_file(path)
                 raise
             size = self._storage.filesystem.get_file_info(path).size
         self._storage.sync(path)
+        range = pc.min_max(rows.column("entry")).as_py()
         statistics = json.dumps(
             {
-                "numRecords": len(entries),
-                "minValues": {"entry": entries[0].entry},
-                "maxValues": {"entry": entries[-1].entry},
+                "numRecords": rows.num_rows,
+                "minValues": {"entry": range["min"]},
+                "maxValues": {"entry": range["max"]},
             }
         )
         addition = Addition(name, size, statistics)
         self._table.commit(LEDGER_SCHEMA, [addition], [file.path for file in old])
         kept = [file for file in self._files if file not in old]
-        self._files = [*kept, LedgerFile(name, len(entries), entries[-1].entry)]
+        self._files = [*kept, LedgerFile(name, rows.num_rows, range["max"])]
 
     def _read(self, files: Sequence[LedgerFile]) -> tuple[Entry, ...]:
-        if not files:
+        tables = self._tables(files)
+        if not tables:
             return ()
+        with understood():
+            return from_arrow(pa.concat_tables(tables))
+
+    def _tables(self, files: Sequence[LedgerFile]) -> list[pa.Table]:
         with storage_errors(f"read the ledger in {self._storage.root}"):
-            tables = [
+            return [
                 pq.ParquetFile(
                     self._storage.path(FOLDER, file.path), filesystem=self._storage.filesystem
                 ).read()
                 for file in files
             ]
-        with understood():
-            return from_arrow(pa.concat_tables(tables))
 
 
 def merged_tail(rows: Sequence[int]) -> int:

@@ -21,9 +21,9 @@ from viewkeeper.algebra.types import Schema
 from viewkeeper.warehouse.columns import COUNT, TXN, stored_arrow_schema
 from viewkeeper.warehouse.datafiles import DataFile, check_file_schema
 from viewkeeper.warehouse.entries import ViewState
+from viewkeeper.warehouse.file_lists import files_of
 from viewkeeper.warehouse.states import Segment
 from viewkeeper.warehouse.storage import Storage, storage_errors
-from viewkeeper.warehouse.tables import Table
 
 VIEWS = "views"
 # So many rows at a time for whoever reads much and keeps little.
@@ -83,7 +83,7 @@ def segment_plan(storage: Storage, view: str, segment: Segment) -> ReadPlan:
 
 
 def _files(storage: Storage, view: str, state: ViewState) -> tuple[DataFile, ...]:
-    return Table.at(storage, view_folder(view), state.version).files()
+    return files_of(storage, view_folder(view), state.version)
 
 
 def stored_rows(storage: Storage, plan: ReadPlan) -> pa.Table:

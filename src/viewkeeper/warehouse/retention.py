@@ -24,7 +24,7 @@ class Retention:
 
     transactions: float = 10_000
     seconds: float = 7 * DAY_SECONDS
-    grace_seconds: float = 3_600
+    grace_seconds: float = 600
 
     def __post_init__(self) -> None:
         if min(self.transactions, self.seconds, self.grace_seconds) < 0:

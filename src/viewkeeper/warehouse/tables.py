@@ -7,8 +7,9 @@ instead of being moved on top of theirs. That makes the ledger's table the fence
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, TableFeatures
@@ -82,8 +83,14 @@ class Table:
         return table
 
     @classmethod
-    def create(cls, storage: Storage, folder: str, schema: pa.Schema) -> Table:
-        """A new, empty table; the place must be free. Raises `Conflict` when it is not."""
+    def create(
+        cls,
+        storage: Storage,
+        folder: str,
+        schema: pa.Schema,
+        more: Mapping[str, str] = MappingProxyType({}),
+    ) -> Table:
+        """A new, empty table with ``more`` settings; the place must be free. Raises `Conflict`."""
         uri = storage.uri(folder)
         storage.make_folder(folder)
         with storage_errors(f"create the table {uri}"):
@@ -91,7 +98,7 @@ class Table:
                 delta = DeltaTable.create(
                     uri,
                     schema,
-                    configuration=_CONFIGURATION,
+                    configuration={**_CONFIGURATION, **more},
                     storage_options=dict(storage.options),
                     commit_properties=_ONCE,
                 )

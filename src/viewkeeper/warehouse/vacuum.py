@@ -7,6 +7,7 @@ never touched; neither is a commit that leads to one.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -15,12 +16,15 @@ from pyarrow.fs import FileInfo
 
 from viewkeeper.warehouse.commits import quiet_entry
 from viewkeeper.warehouse.faults import failpoint
+from viewkeeper.warehouse.file_lists import COMPLETE, list_name, read_list
+from viewkeeper.warehouse.file_lists import FOLDER as FOLDER_OF_LISTS
 from viewkeeper.warehouse.ledger import FOLDER
 from viewkeeper.warehouse.publishing import PUBLISHED, published_folder
 from viewkeeper.warehouse.reading import VIEWS, view_folder
 from viewkeeper.warehouse.retention import Retention, VacuumPlan, vacuum_plan
 from viewkeeper.warehouse.storage import Storage, storage_errors
 from viewkeeper.warehouse.tables import Table
+from viewkeeper.warehouse.trimming import old_commits
 from viewkeeper.warehouse.writer import Writer
 
 _LOG = "_delta_log/"
@@ -101,16 +105,36 @@ def _table_garbage(storage: Storage, folder: str, versions: set[int]) -> list[Fi
     """Files of one table that none of the versions needs."""
     found = storage.list_files(folder)
     root = storage.path(folder) + "/"
-    needed: set[str] = set()
-    for version in sorted(versions):
-        table = Table.at(storage, folder, version)
+    listed = {version: read_list(storage, folder, version) for version in sorted(versions)}
+    needed = {f"{FOLDER_OF_LISTS}/{COMPLETE}", *map(list_name, versions)}
+    for files in filter(None, listed.values()):
+        needed.update(file.path for file in files)
+    opened = [version for version, files in listed.items() if files is None]
+    log = [info for info in found if _LOG in info.path]
+    if opened:
+        first = min(opened)
+        table = Table.at(storage, folder, first)
         needed.update(table.arrow_actions()["path"].to_pylist())
+        needed |= _added_after(storage, log, first)
     data = [
         info
         for info in found
         if _LOG not in info.path and info.path.removeprefix(root) not in needed
     ]
-    return data + old_commits([i for i in found if _LOG in i.path], min(versions))
+    return data + old_commits(log, min(opened, default=max(versions)))
+
+
+def _added_after(storage: Storage, log: Iterable[FileInfo], version: int) -> set[str]:
+    """All files that a later commit named: together with the version's own, those of all later ones."""
+    added: set[str] = set()
+    for info in log:
+        if info.base_name.endswith(".json") and info.base_name[:20].isdigit():
+            if int(info.base_name[:20]) <= version:
+                continue
+            with storage.filesystem.open_input_stream(info.path) as stream:
+                lines = [json.loads(line) for line in stream.read().splitlines() if line.strip()]
+            added.update(line["add"]["path"] for line in lines if "add" in line)
+    return added
 
 
 def _ledger_garbage(writer: Writer, grace_until: float) -> list[FileInfo]:
@@ -123,15 +147,3 @@ def _ledger_garbage(writer: Writer, grace_until: float) -> list[FileInfo]:
     data = [i for i in found if _LOG not in i.path and i.path not in named]
     old = old_commits([i for i in found if _LOG in i.path], writer.ledger.version)
     return [i for i in data + old if i.mtime.timestamp() < grace_until]
-
-
-def old_commits(log: Iterable[FileInfo], oldest_version: int) -> list[FileInfo]:
-    """Commits and checkpoints not needed to open ``oldest_version`` or any later one.
-
-    A version is opened from the last checkpoint before it; without one nothing can go.
-    """
-    numbered = [(int(i.base_name[:20]), i) for i in log if i.base_name[:20].isdigit()]
-    checkpoints = [n for n, i in numbered if ".checkpoint" in i.base_name and n <= oldest_version]
-    if not checkpoints:
-        return []
-    return [info for number, info in numbered if number < max(checkpoints)]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from viewkeeper.errors import UsageError
+from viewkeeper.errors import UsageError, WarehouseError
 from viewkeeper.warehouse import reading
 from viewkeeper.warehouse.commits import first_entry
 from viewkeeper.warehouse.dataframes import extent_frame, feed_frame
@@ -46,7 +46,14 @@ class Snapshot:
 
     def _plan(self, view: str) -> reading.ReadPlan:
         state = serving(self.entries, view, self.txn)
-        return reading.extent_plan(self.storage, view, state, self.txn)
+        try:
+            return reading.extent_plan(self.storage, view, state, self.txn)
+        except WarehouseError:
+            # Its log may have been trimmed since: a later version of the same base holds the state, too.
+            newer = serving(Ledger.open(self.storage).entries(), view, self.txn)
+            if newer.version == state.version:
+                raise
+            return reading.extent_plan(self.storage, view, newer, self.txn)
 
     def read(self, view: str, *, with_count: bool = False) -> DataFrame:
         """The view's rows as a DataFrame: each as often as it occurs, or once with ``_count``."""

@@ -38,6 +38,7 @@ from viewkeeper.warehouse.datafiles import (
 from viewkeeper.warehouse.dataframes import stored_frame
 from viewkeeper.warehouse.entries import Entry
 from viewkeeper.warehouse.faults import failpoint
+from viewkeeper.warehouse.file_lists import begin_lists, write_list
 from viewkeeper.warehouse.ledger import FOLDER, Ledger
 from viewkeeper.warehouse.reading import view_folder
 from viewkeeper.warehouse.recovery import recovered_tables, repair_torn_log
@@ -185,6 +186,9 @@ class Writer:
     def _commit_tables(self, epoch: EpochCommit, written: Mapping[str, Written]) -> dict[str, int]:
         """A new version of every table that changes, and its number. Raises `Conflict`."""
         versions = {}
+        anew = {view for view, change in epoch.views.items() if isinstance(change, Extent)}
+        for view in (anew | epoch.dropped) & self._latest.views.keys():
+            self.list_files(view)
         for view, files in written.items():
             schema = stored_arrow_schema(schema_owner(epoch, view, self._latest).schema)
             additions = [Addition.of(file) for file in files.files]
@@ -203,9 +207,17 @@ class Writer:
             invariant(may_create, f"view {view} has no table")
             folder = view_folder(view)
             # Its place was cleared; what is there now came since, and is about to be replaced.
-            table = Table.open(self.storage, folder) or Table.create(self.storage, folder, schema)
+            table = Table.open(self.storage, folder)
+            if table is None:
+                table = Table.create(self.storage, folder, schema)
+                begin_lists(self.storage, folder)
             self._tables[view] = table
         return table
+
+    def list_files(self, view: str) -> None:
+        """Write down which files the view's state has: its base is about to end. Holding `lock`."""
+        version = self._latest.views[view].version
+        write_list(self.storage, view_folder(view), version, self._tables[view].files())
 
     def _clear_place(self, view: str) -> None:
         """Make room for a new view: something of its name may be left, whole or in pieces."""

@@ -8,7 +8,7 @@ from pyarrow.fs import FileInfo, FileType
 
 from unit.warehouse.entries_for_tests import NOON, at
 from viewkeeper.algebra.types import INTEGER, Schema
-from viewkeeper.errors import UsageError, WarehouseError
+from viewkeeper.errors import UsageError
 from viewkeeper.warehouse import (
     Changes,
     Definition,
@@ -20,7 +20,7 @@ from viewkeeper.warehouse import (
     consolidate,
     vacuum,
 )
-from viewkeeper.warehouse.vacuum import old_commits
+from viewkeeper.warehouse.trimming import old_commits
 
 SCHEMA = Schema.of(id=INTEGER)
 
@@ -106,7 +106,7 @@ def test_a_reader_under_way_is_not_disturbed_within_the_grace_period(
         assert old.read_arrow("v").num_rows == 5
         clock.seconds = 100
         vacuum(writer, Retention(0, 0, grace_seconds=15))
-        with pytest.raises(WarehouseError, match="after a vacuum take a new snapshot"):
+        with pytest.raises(UsageError, match="state 5 is no longer kept"):
             old.read_arrow("v")
         assert warehouse.read_arrow("v").num_rows == 20
 
