@@ -102,7 +102,7 @@ class SQLiteCut(Cut):
     def close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            self._source.give_back(connection)
+            self._source.cut_closed(connection)
 
     def _whole(
         self, capture: Capture, fields: Sequence[Field], part: int, parts: int

@@ -39,6 +39,7 @@ from viewkeeper.sources.sqlite.positions import (
     position_of,
 )
 from viewkeeper.sources.sqlite.preflight import examine
+from viewkeeper.sources.sqlite.relief import Relief
 from viewkeeper.sources.sqlite.shapes import shape_of
 from viewkeeper.sources.urls import SourceUrl
 
@@ -74,6 +75,7 @@ class SQLiteSource(Source):
         self._cut_numbers: list[int] = []
         self._pruner = pruning.Pruner(self.path, name, self._reader)
         self._confirmed: Place | None = None
+        self._relief = Relief(self.path)
 
     # Connections
 
@@ -219,6 +221,14 @@ class SQLiteSource(Source):
                 f"cuts of source {self.name} can't be joined",
                 detail="SQLite gives a snapshot to one connection only",
             )
+        self._relief.enter()
+        try:
+            return self._cut(relations)
+        except BaseException:
+            self._relief.leave()
+            raise
+
+    def _cut(self, relations: Sequence[str]) -> SQLiteCut:
         connection = self._take()
         try:
             with translated(self.name):
@@ -232,6 +242,10 @@ class SQLiteSource(Source):
             raise
         bound = position_of(self._place(clock, catalogue))
         return SQLiteCut(self, connection, bound, captures)
+
+    def cut_closed(self, connection: sqlite3.Connection) -> None:
+        self.give_back(connection)
+        self._relief.leave()
 
     def _begin_cut(self, connection: sqlite3.Connection) -> tuple[Clock, Catalogue]:
         connection.execute("BEGIN")

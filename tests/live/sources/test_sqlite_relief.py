@@ -1,0 +1,105 @@
+"""SQLite alone: a WAL starts over although cuts overlap all the time, and nothing is lost by it."""
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from live.sources.probing import FeedLog
+from live.sources.rig_sqlite import SQLiteDatabase
+from live.sources.workload import RELATIONS, create_tables
+from viewkeeper.sources.sqlite import relief
+from viewkeeper.sources.sqlite.relief import is_beyond
+
+LIMIT = 400_000
+COMMITS = 400
+
+
+@pytest.fixture
+def database():
+    with SQLiteDatabase() as database:
+        yield database
+
+
+@pytest.fixture
+def source(database):
+    writer = database.writer()
+    create_tables(writer)
+    writer.close()
+    with database.open() as source:
+        source.setup(RELATIONS)
+        yield source
+
+
+def salts(wal: Path) -> bytes:
+    return wal.read_bytes()[:32][16:24]
+
+
+def under_load(database, source) -> int:
+    """Write for a while with one cut always open; how many times the log has started over."""
+    wal = Path(f"{source.path}-wal")
+    done = threading.Event()
+
+    def write() -> None:
+        writer = database.writer()
+        writer.run("PRAGMA wal_autocheckpoint = 50")
+        for number in range(COMMITS):
+            writer.run("INSERT INTO marks VALUES (?, ?)", "x" * 2_000, number)
+            time.sleep(0.002)
+        writer.close()
+        done.set()
+
+    with ThreadPoolExecutor(2) as threads:
+        writing = threads.submit(write)
+        seen = {salts(wal)}
+        cut = source.cut(RELATIONS)
+        while not done.is_set():
+            opening = threads.submit(source.cut, RELATIONS)
+            # As a job does: its cut is closed some time after the next one wants to open.
+            time.sleep(0.01)
+            cut.close()
+            cut = opening.result()
+            seen.add(salts(wal))
+        cut.close()
+        writing.result()
+    return len(seen) - 1
+
+
+def test_the_log_starts_over_although_a_cut_is_always_open(database, source, monkeypatch):
+    monkeypatch.setattr(relief, "WAL_BYTES_MAX", LIMIT)
+    monkeypatch.setattr(relief, "AGAIN_SECONDS", 0.05)
+    start = source.start_position()
+    with FeedLog(source, start) as log:
+        assert under_load(database, source) >= 1
+        log.catch_up()
+    rows = [row for t in log.transactions for change in t.changes for row in change.inserted]
+    assert [row[1] for row in rows] == list(range(COMMITS))
+
+
+def test_without_it_the_log_grows_as_long_as_cuts_overlap(database, source, monkeypatch):
+    """Shows that the test above would notice."""
+    monkeypatch.setattr(relief, "WAL_BYTES_MAX", 1 << 40)
+    assert under_load(database, source) == 0
+    assert is_beyond(Path(f"{source.path}-wal"), LIMIT)
+
+
+def test_a_log_that_started_over_in_a_large_file_is_not_large(tmp_path):
+    wal = tmp_path / "file-wal"
+    page = 512
+    frame_bytes = 24 + page
+    old, new = b"\1" * 8, b"\2" * 8
+
+    def filled(salts_by_frame: list[bytes], current: bytes) -> None:
+        header = bytes(8) + page.to_bytes(4, "big") + bytes(4) + current + bytes(8)
+        frames = [bytes(8) + salts + bytes(8 + page) for salts in salts_by_frame]
+        wal.write_bytes(header + b"".join(frames))
+
+    assert not is_beyond(wal, 1)
+    filled([old] * 20, old)
+    assert is_beyond(wal, 10 * frame_bytes)
+    assert not is_beyond(wal, 20 * frame_bytes)
+    filled([new] * 5 + [old] * 15, new)
+    assert not is_beyond(wal, 10 * frame_bytes)
+    assert is_beyond(wal, 4 * frame_bytes)
