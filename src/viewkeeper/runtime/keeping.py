@@ -209,7 +209,8 @@ class Keeping(ExactCuts):
             for name in self._concerned(batch)
             if self.views[name].choice.is_incremental
         ]
-        stack.callback(Foresight(questions, managers, batch).end)
+        sources = [self.around.sources[name] for name in cuts]
+        stack.callback(Foresight(questions, managers, batch, sources).end)
         return questions
 
     def _in_advance(self, cuts: Mapping[str, Cut]) -> Questions:

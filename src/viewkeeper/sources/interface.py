@@ -341,6 +341,9 @@ class Source(Closable):
         Without relations it reads nothing and still has a bound: what is committed now.
         """
 
+    def expect_cut(self) -> None:
+        """Another cut will be opened soon: where that takes time, get ready for it."""
+
     @abstractmethod
     def health(self) -> Health:
         """Lag, retained log, slot state."""

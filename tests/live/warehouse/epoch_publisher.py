@@ -23,11 +23,17 @@ from viewkeeper.warehouse import (
     publish,
     vacuum,
 )
+from viewkeeper.warehouse.trimming import trim
 
 AMORTISATION = Amortisation(fold_ratio=0.5, fold_rows_min=60, merge_files=4)
 RETENTION = Retention(transactions=100, seconds=0, grace_seconds=10)
 HOUSEKEEPING = Housekeeping(
-    AMORTISATION, RETENTION, consolidate_seconds=0.05, publish_seconds=0.1, vacuum_seconds=0.1
+    AMORTISATION,
+    RETENTION,
+    consolidate_seconds=0.05,
+    publish_seconds=0.1,
+    trim_seconds=0.1,
+    vacuum_seconds=0.1,
 )
 
 
@@ -44,6 +50,7 @@ def in_turn(writer: Writer, last: int, chance: random.Random) -> None:
     while advance(writer, last, chance) < last:
         consolidate(writer, AMORTISATION)
         publish(writer)
+        trim(writer, 0)
         vacuum(writer, Retention(transactions=20, seconds=0, grace_seconds=0))
 
 

@@ -46,7 +46,7 @@ class Foreseeing(LiveWorld):
         ahead = Questions.in_advance(earnest.cuts, staging, earnest.paces)
         foresight = Foresight(ahead, [self.made_manager()], guessed)
         if self.rng.random() < 0.7:
-            foresight._thread.join()
+            foresight._asking.join()
         foresight.end()
         self.asked.append(sum(asked.queries for asked in ahead.asked.values()))
         self.found += len(ahead._remembered)

@@ -32,6 +32,7 @@ from viewkeeper.warehouse.lease import FILE
 from viewkeeper.warehouse.ledger import FOLDER, Ledger
 from viewkeeper.warehouse.storage import Storage
 from viewkeeper.warehouse.tables import Conflict, Table
+from viewkeeper.warehouse.trimming import trim
 
 SCHEMA = Schema.of(id=INTEGER, name=STRING)
 
@@ -277,6 +278,7 @@ def all_kinds_of_work(writer: Writer, until: int) -> None:
         writer.commit(step(txn, "v", "p"))
         consolidate(writer, Amortisation(fold_rows_min=2, merge_files=2))
         publish(writer)
+        trim(writer, 0)
         vacuum(writer, Retention(3, 0, 0))
 
 

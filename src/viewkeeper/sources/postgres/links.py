@@ -65,11 +65,21 @@ class Links:
             link = self._idle.pop() if self._idle else None
         return link if link is not None else ArrowLink(self._source, self._url)
 
+    def prepare(self) -> None:
+        """Have a connection ready for the next cut: whoever opens it need not wait."""
+        with self._lock:
+            is_ready = bool(self._idle) or self._closed
+        if not is_ready:
+            self._keep(ArrowLink(self._source, self._url))
+
     def take_back(self, link: ArrowLink) -> None:
         try:
             link.run("ROLLBACK")
         except SourceError:
             link.broken = True
+        self._keep(link)
+
+    def _keep(self, link: ArrowLink) -> None:
         with self._lock:
             keep = not (self._closed or link.broken or len(self._idle) >= IDLE_LINKS_MAX)
             if keep:

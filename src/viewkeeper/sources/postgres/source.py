@@ -375,5 +375,8 @@ class PostgresSource(Source):
         self.links.forget_idle()
         return PostgresCut(self, relations, shared)
 
+    def expect_cut(self) -> None:
+        self.links.prepare()
+
     def health(self) -> Health:
         return health_of(self.links.ask, self.instance)
