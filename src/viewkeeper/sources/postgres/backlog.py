@@ -1,8 +1,7 @@
 """What a slot holds already, read by questions instead of from its stream.
 
 A walsender hands every message to the network by itself, which costs several times what decoding it does.
-A question for the same messages is decoded, then sent at once: a third of the time, and of the server's
-work. It takes nothing from the slot (it *peeks*), so the stream goes on wherever the reading ended, and
+A question for the same messages is decoded, then sent at once, in less than half of the time. It takes nothing from the slot (it *peeks*), so the stream goes on wherever the reading ended, and
 whatever goes wrong is read again.
 
 A question is answered when all that it asks for is decoded, from the slot's beginning. So the first is for
