@@ -1,8 +1,9 @@
 """What a slot holds already, read by questions instead of from its stream.
 
 A walsender hands every message to the network by itself, which costs several times what decoding it does.
-A question for the same messages is decoded, then sent at once, in less than half of the time. It takes nothing from the slot (it *peeks*), so the stream goes on wherever the reading ended, and
-whatever goes wrong is read again.
+A question for the same messages is decoded, then sent at once, in less than half of the time. It takes
+nothing from the slot (it *peeks*), so the stream goes on wherever the reading ended, and whatever goes wrong
+is read again.
 
 A question is answered when all that it asks for is decoded, from the slot's beginning. So the first is for
 little and each next one for ten times as much; only new messages are sent. What lies beyond
