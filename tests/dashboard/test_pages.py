@@ -189,6 +189,21 @@ def test_the_lab_shows_a_token_on_its_ring_and_compares(page, server):
     page.locator(".chart").wait_for()
 
 
+def test_the_lab_shows_the_newest_choice_although_an_older_answer_comes_later(page, server):
+    open_page(page, server, "/lab")
+    held = []
+    page.route("**/api/lab/run?protocol=sweep*", lambda route: held.append(route))
+    page.get_by_label("Scenario").select_option("random")
+    page.get_by_label("Protocol").select_option("ring")
+    page.get_by_text("ring reached").wait_for()
+    assert len(held) == 1
+    with page.expect_response("**/api/lab/run?protocol=sweep*") as late:
+        held[0].continue_()
+    late.value.finished()
+    page.evaluate("() => new Promise((shown) => setTimeout(shown))")  # its turn has come
+    assert page.get_by_text("ring reached").is_visible()
+
+
 def test_painting_in_the_lab(page, server):
     open_page(page, server, "/lab")
     part = page.locator("#painting")

@@ -22,6 +22,23 @@ export async function get(path, parameters = {}) {
   return answered(await fetch(query.size ? `${path}?${query}` : path));
 }
 
+/**
+ * One place on a page that shows answers: the newest question's, whenever they arrive.
+ * An answer, or an error, that a later question overtook is dropped.
+ */
+export function newestAnswer(show, fail) {
+  let asked = 0;
+  return async (path, parameters) => {
+    const mine = (asked += 1);
+    try {
+      const answer = await get(path, parameters);
+      if (mine === asked) show(answer);
+    } catch (error) {
+      if (mine === asked) fail(error);
+    }
+  };
+}
+
 export async function post(path, body = {}) {
   const headers = { "Content-Type": "application/json", "X-Viewkeeper-Change": change };
   return answered(await fetch(path, { method: "POST", headers, body: JSON.stringify(body) }));

@@ -1,6 +1,6 @@
 // Time travel: a view's rows at any transaction that is kept, and the difference to another one.
 
-import { get } from "./api.js";
+import { newestAnswer } from "./api.js";
 import { h, show } from "./dom.js";
 import { many, number } from "./format.js";
 import { problem, rowsTable } from "./parts.js";
@@ -19,31 +19,25 @@ export function travel(name, found) {
   const back = h("button", { class: "plain", type: "button" }, "Earlier rows");
   const forth = h("button", { class: "plain", type: "button" }, "More rows");
   let first = 0;
-  let asked = 0;
 
-  async function look() {
-    const mine = (asked += 1);
-    try {
-      const page = await get(`${path}/rows`, { as_of: exact.value, first, limit: PAGE_ROWS });
-      if (mine !== asked) return; // a later question overtook this one
+  const askRows = newestAnswer(
+    (page) => {
       const caption = `${many(page.total, "row")} at transaction ${number(page.txn)}`;
       rows.replaceChildren(h("h3", {}, caption), rowsTable(caption, page.columns, page.rows));
       back.disabled = first === 0;
       forth.disabled = first + PAGE_ROWS >= page.distinct;
-    } catch (error) {
-      rows.replaceChildren(problem(error));
-    }
-  }
-
-  async function compare() {
-    try {
-      const page = await get(`${path}/difference`, { before: other.value, after: exact.value });
+    },
+    (error) => rows.replaceChildren(problem(error)),
+  );
+  const askDifference = newestAnswer(
+    (page) => {
       const caption = `From transaction ${number(page.before)} to ${number(page.after)}: ${many(page.inserted, "row")} came, ${number(page.deleted)} went`;
       change.replaceChildren(h("h3", {}, caption), rowsTable(caption, page.columns, page.rows, { signed: true }));
-    } catch (error) {
-      change.replaceChildren(problem(error));
-    }
-  }
+    },
+    (error) => change.replaceChildren(problem(error)),
+  );
+  const look = () => askRows(`${path}/rows`, { as_of: exact.value, first, limit: PAGE_ROWS });
+  const compare = () => askDifference(`${path}/difference`, { before: other.value, after: exact.value });
 
   function to(txn) {
     [slider.value, exact.value, first] = [txn, txn, 0];

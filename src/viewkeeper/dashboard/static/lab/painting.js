@@ -1,6 +1,6 @@
 // The paper's examples of painting, and random runs, message by message.
 
-import { get } from "../api.js";
+import { newestAnswer } from "../api.js";
 import { h, show } from "../dom.js";
 import { badge, problem } from "../parts.js";
 import { colourLegend, paintingTable } from "../painting.js";
@@ -18,16 +18,18 @@ export function painting(choices) {
   ];
   const choose = h("select", { id: "painting-choice" }, options);
   const seed = h("input", { type: "number", id: "painting-seed", min: 1, value: 1 });
-  const start = async () => {
-    const [kind, name] = choose.value.split(":");
-    seed.disabled = kind === "example";
-    try {
-      run = await get("/api/lab/painting", kind === "example" ? { example: name } : { painting: name, seed: seed.value });
+  const ask = newestAnswer(
+    (answer) => {
+      run = answer;
       show(title, badge(run.is_good ? "good" : "bad", run.level), ` ${Object.entries(run.views).map(([view, reads]) => `${view} reads ${reads.join(", ")}`).join("; ")}`);
       steps.load(run.steps.length);
-    } catch (error) {
-      show(table, problem(error));
-    }
+    },
+    (error) => show(table, problem(error)),
+  );
+  const start = () => {
+    const [kind, name] = choose.value.split(":");
+    seed.disabled = kind === "example";
+    ask("/api/lab/painting", kind === "example" ? { example: name } : { painting: name, seed: seed.value });
   };
   choose.addEventListener("change", start);
   seed.addEventListener("change", start);

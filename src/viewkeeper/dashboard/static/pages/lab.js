@@ -1,6 +1,6 @@
 // The lab: protocols and scenarios, stepped through message by message; painting; comparisons.
 
-import { get } from "../api.js";
+import { get, newestAnswer } from "../api.js";
 import { h, show } from "../dom.js";
 import { comparison } from "../lab/comparison.js";
 import { painting } from "../lab/painting.js";
@@ -65,27 +65,29 @@ function player(choices) {
     protocol.value = own ?? (fitting.some((each) => each.name === kept) ? kept : "sweep");
   }
 
-  async function play() {
-    const isRandom = scenario.value === RANDOM;
-    summary.textContent = choices.protocols.find((each) => each.name === protocol.value)?.summary ?? "";
-    const given = Object.fromEntries(fields.map((field) => [field.name, field.input.value]));
-    try {
-      run = isRandom
-        ? await get("/api/lab/run", { protocol: protocol.value, ...given })
-        : await get("/api/lab/scenario", { name: scenario.value, protocol: protocol.value });
-    } catch (error) {
+  const ask = newestAnswer(
+    (answer) => {
+      run = answer;
+      // One word for the view's change, whatever a paper calls it.
+      for (const step of run.steps) step.text = step.text.replaceAll("Δ_F", "ΔV");
+      about.replaceChildren(...[run.paper ? h("p", { class: "soft" }, run.paper) : null, run.text ? h("p", {}, run.text) : null, run.view ? code(run.view, { "aria-label": "The view" }) : null].filter(Boolean));
+      chart = sequence(run, steps.to);
+      stage.replaceChildren(chart.element);
+      ends.replaceChildren(verdict(run));
+      steps.load(run.steps.length);
+    },
+    (error) => {
       run = null;
       stage.replaceChildren(problem(error));
       for (const part of [about, now, ends, reached]) part.replaceChildren();
-      return;
-    }
-    // One word for the view's change, whatever a paper calls it.
-    for (const step of run.steps) step.text = step.text.replaceAll("Δ_F", "ΔV");
-    about.replaceChildren(...[run.paper ? h("p", { class: "soft" }, run.paper) : null, run.text ? h("p", {}, run.text) : null, run.view ? code(run.view, { "aria-label": "The view" }) : null].filter(Boolean));
-    chart = sequence(run, steps.to);
-    stage.replaceChildren(chart.element);
-    ends.replaceChildren(verdict(run));
-    steps.load(run.steps.length);
+    },
+  );
+
+  function play() {
+    summary.textContent = choices.protocols.find((each) => each.name === protocol.value)?.summary ?? "";
+    const given = Object.fromEntries(fields.map((field) => [field.name, field.input.value]));
+    if (scenario.value === RANDOM) ask("/api/lab/run", { protocol: protocol.value, ...given });
+    else ask("/api/lab/scenario", { name: scenario.value, protocol: protocol.value });
   }
 
   scenario.addEventListener("change", () => (offer(), play()));
