@@ -87,12 +87,17 @@ class Databases:
                 database.execute(f"CREATE INDEX ON {relation} ({indexed})")
             with psycopg.connect(self._urls[PLACES[relation]], autocommit=True) as database:
                 database.execute(f"VACUUM ANALYZE {relation}")
-        with contextlib.closing(sqlite3.connect(self._geo)) as database:
-            database.execute("PRAGMA journal_mode = WAL")
-            database.execute("CREATE TABLE regions (region_id INTEGER PRIMARY KEY, rname TEXT)")
-            rows = (tuple(row.values()) for row in pq.read_table(task.base("regions")).to_pylist())
-            database.executemany("INSERT INTO regions VALUES (?, ?)", rows)
-            database.commit()
+        # An application that stays connected and keeps its log: while nobody reads along, transactions
+        # whose log starts over would come as one.
+        geo = sqlite3.connect(self._geo, isolation_level=None)
+        self._application = stack.enter_context(contextlib.closing(geo))
+        geo.execute("PRAGMA journal_mode = WAL")
+        geo.execute("PRAGMA wal_autocheckpoint = 0")
+        geo.execute("CREATE TABLE regions (region_id INTEGER PRIMARY KEY, rname TEXT)")
+        rows = (tuple(row.values()) for row in pq.read_table(task.base("regions")).to_pylist())
+        geo.execute("BEGIN")
+        geo.executemany("INSERT INTO regions VALUES (?, ?)", rows)
+        geo.execute("COMMIT")
 
     def project(self, task: Task) -> Path:
         """A project's folder over the sources, with the one view."""
@@ -117,10 +122,9 @@ class Databases:
                     for row in enumerate(mine):
                         copy.write_row(row)
                 database.execute(REPLAY)
-        with contextlib.closing(sqlite3.connect(self._geo, isolation_level=None)) as database:
-            for change in ordered:
-                if change["relation"] == "regions":
-                    database.execute(_statement(change))
+        for change in ordered:
+            if change["relation"] == "regions":
+                self._application.execute(_statement(change))
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Callable[[dict[str, Any]], None]]:

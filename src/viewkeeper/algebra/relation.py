@@ -107,6 +107,11 @@ class Relation(ABC):
     def support(self) -> Self:
         """Every row whose count is not zero, once. Not linear."""
 
+    def unsigned(self) -> Self:
+        """At least the rows of the `support`, all with counts above zero: for looking up keys, where
+        signs must not cancel and one row too many does no harm. Not linear."""
+        return self.support()
+
     @abstractmethod
     def positive(self) -> Self:
         """The rows whose count is above zero, with that count. Not linear."""

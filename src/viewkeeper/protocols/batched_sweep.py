@@ -201,7 +201,7 @@ class BatchedSweep(ViewManager):
         route = Route(start, tuple(order))
         # A row that one transaction inserts and the next deletes must lead to its keys all the same:
         # signs are dropped before numbers are.
-        changes = self._changes(start, self.batch).support()
+        changes = self._changes(start, self.batch).unsigned()
         route.rows[alias] = self._prepared(start, changes)
         return route
 
@@ -261,10 +261,10 @@ class BatchedSweep(ViewManager):
         # Rows that only a correction knows (deleted before we asked) lead to keys as well.
         # An answer that reflects a deletion and not the insertion before it has less than no such row:
         # that must lead to keys, too, and not cancel those that a correction leads to.
-        found = rows if reflects.is_prefix else rows.support()
+        found = rows if reflects.is_prefix else rows.unsigned()
         for correction in (answer.later, answer.missing):
             if correction is not None:
-                found = found + correction.support().only(rows.schema.names)
+                found = found + correction.unsigned().only(rows.schema.names)
         route.answers[alias] = answer
         route.rows[alias] = found
         route.visited += 1

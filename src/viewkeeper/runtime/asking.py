@@ -76,23 +76,36 @@ class AskedEnough(Exception):
     """Nobody needs answers in advance any more. Never shown to people."""
 
 
+@dataclass(frozen=True)
 class _Remembered:
     """What was answered at some cuts: all rows that have one of these keys."""
 
-    def __init__(self, keys: pa.Table, answer: pa.Table) -> None:
-        (self._column,) = keys.column_names
-        self.keys = keys
-        self._values = keys.column(0).combine_chunks()
-        # A source may give more rows than it was asked for.
-        is_asked_for = self._holds(answer)
-        self.rows = answer if pc.all(is_asked_for).as_py() else answer.filter(is_asked_for)
+    keys: pa.Table
+    rows: pa.Table
 
-    def without(self, rows: pa.Table) -> pa.Table:
-        """Those rows, or keys, that are not known."""
-        return rows.filter(pc.invert(self._holds(rows)))
+    @classmethod
+    def of(cls, keys: pa.Table, answer: pa.Table) -> _Remembered:
+        return cls(keys, _having(answer, keys))
 
-    def _holds(self, rows: pa.Table) -> pa.ChunkedArray:
-        return pc.is_in(rows.column(self._column), value_set=self._values)
+    def and_(self, keys: pa.Table, answer: pa.Table) -> _Remembered:
+        """With what was answered for keys that were not known."""
+        more = _Remembered.of(keys, answer)
+        both = ((self.keys, more.keys), (self.rows, more.rows))
+        return _Remembered(*(pa.concat_tables(pair) for pair in both))
+
+    def unknown(self, keys: pa.Table) -> pa.Table:
+        return keys.filter(pc.invert(_is_among(keys, self.keys)))
+
+
+def _having(rows: pa.Table, keys: pa.Table) -> pa.Table:
+    """The rows with one of these keys: a source may give more than it was asked for."""
+    is_asked_for = _is_among(rows, keys)
+    return rows if pc.all(is_asked_for).as_py() else rows.filter(is_asked_for)
+
+
+def _is_among(rows: pa.Table, keys: pa.Table) -> pa.ChunkedArray:
+    (column,) = keys.column_names
+    return pc.is_in(rows.column(column), value_set=keys.column(0).combine_chunks())
 
 
 @dataclass
@@ -100,7 +113,7 @@ class Questions:
     """The questions of one batch: its cuts, what each reflects, and what it cost. Thread-safe.
 
     Asked in advance (`foresight`), when it is not known yet what the cuts reflect, answers are remembered for
-    those that are asked in earnest.
+    those that are asked in earnest; and so they are where other batches will be asked for at the same cuts.
     """
 
     cuts: Mapping[str, Cut]
@@ -108,6 +121,7 @@ class Questions:
     staging: Staging
     paces: Mapping[str, Pace]
     is_in_advance: bool = False
+    remembers: bool = False
     asked: dict[str, Asked] = field(default_factory=dict)
     _is_over: bool = False
     _locks: dict[str, threading.Lock] = field(default_factory=dict)
@@ -124,11 +138,20 @@ class Questions:
         cls, cuts: Mapping[str, Cut], staging: Staging, paces: Mapping[str, Pace]
     ) -> Questions:
         """As if all cuts reflected exactly what the batch is."""
-        return cls(cuts, dict.fromkeys(cuts, EVERYTHING), staging, paces, is_in_advance=True)
+        everything = dict.fromkeys(cuts, EVERYTHING)
+        return cls(cuts, everything, staging, paces, is_in_advance=True, remembers=True)
 
-    def in_earnest(self, reflected: Mapping[str, Reflected], staging: Staging) -> Questions:
+    def in_earnest(
+        self, reflected: Mapping[str, Reflected], staging: Staging, *, remembers: bool = False
+    ) -> Questions:
         """At the same cuts, with what has been answered so far."""
-        return replace(self, reflected=reflected, staging=staging, is_in_advance=False)
+        return replace(
+            self, reflected=reflected, staging=staging, is_in_advance=False, remembers=remembers
+        )
+
+    def of_another_batch(self) -> Questions:
+        """At the same cuts, with what has been answered so far; its cost is not counted again."""
+        return replace(self, asked={})
 
     def stop_asking(self) -> None:
         """In advance: from now on it is done in earnest."""
@@ -168,26 +191,25 @@ class Questions:
             raise self._errors[source]
         kind = (source, read.relation, read.columns, read.key_columns)
         known = self._remembered.get(kind)
-        try:
-            if known is None or read.keys is None:
-                rows = self._read(source, read, schema)
-            else:
-                rest = replace(read, keys=known.without(read.keys))
-                more = known.without(self._read(source, rest, schema))
-                rows = pa.concat_tables([known.rows, more])
-        except SourceError as error:
-            self._errors[source] = error
-            raise
-        if self.is_in_advance and read.keys is not None and len(read.key_columns) == 1:
-            keys = read.keys if known is None else pa.concat_tables([known.keys, read.keys])
-            self._remembered[kind] = _Remembered(keys, rows)
-        return rows
+        is_new = known is None and not self.remembers
+        if is_new or read.keys is None or len(read.key_columns) > 1:
+            return self._read(source, read, schema)
+        keys = read.keys if known is None else known.unknown(read.keys)
+        answer = self._read(source, replace(read, keys=keys), schema)
+        found = _Remembered.of(keys, answer) if known is None else known.and_(keys, answer)
+        if self.remembers:
+            self._remembered[kind] = found
+        return found.rows if known is None else _having(found.rows, read.keys)
 
     def _read(self, source: str, read: KeyedRead, schema: Schema) -> pa.Table:
         if read.keys is not None and read.keys.num_rows == 0:
             return counted([], schema, source)
         keys = 0 if read.keys is None else read.keys.num_rows
-        table = self._asked(source, keys, schema, lambda cut: cut.read(read))
+        try:
+            table = self._asked(source, keys, schema, lambda cut: cut.read(read))
+        except SourceError as error:
+            self._errors[source] = error
+            raise
         self.asked[source].relations.setdefault(read.relation, Tally()).add(keys, table)
         return table
 

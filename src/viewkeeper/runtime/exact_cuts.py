@@ -105,14 +105,18 @@ class ExactCuts(Intake):
         if self.due:
             # The bound may be the very place of a schema change: then the cut is behind it.
             raise Stopped
-        for name, cut in cuts.items():
-            if cut.life != self.life[name]:
+        for name in cuts:
+            if not self.are_of_this_life({name: cuts[name]}):
                 raise SourceError(
                     "source-restarted",
                     f"source {name} was restarted while it was being read",
                     source=name,
                     retryable=True,
                 )
+
+    def are_of_this_life(self, cuts: Mapping[str, Cut]) -> bool:
+        """Whether no source was restarted between its cut and what its feed has delivered."""
+        return all(cut.life == self.life[name] for name, cut in cuts.items())
 
     def _has_passed(self, name: str, cut: Cut) -> bool:
         known = self.life[name] is not None

@@ -142,6 +142,8 @@ class Group(Keeping):
         except BaseException as error:  # the pipeline's to judge: a group has no caller
             self.has_failed = True
             self.around.report(error)
+        finally:
+            self.let_go_of_cuts()
 
     @property
     def _is_over(self) -> bool:
@@ -198,6 +200,8 @@ class Group(Keeping):
             self.take_in(left)
 
     def _turn(self) -> None:
+        if not self.jobs and not self._may_begin:
+            self.let_go_of_cuts()
         if self.due and not self.jobs:
             self._evolve()
         elif self.new and not self.jobs:

@@ -14,6 +14,7 @@ from typing import Any
 from viewkeeper.protocols.messages import Reflected
 from viewkeeper.runtime.asking import Questions
 from viewkeeper.runtime.integrator import Arrival, transactions_in
+from viewkeeper.runtime.shared_cuts import SharedCuts
 from viewkeeper.spark.staged import Staging
 from viewkeeper.spark.temporary import temporary_folder
 
@@ -52,7 +53,7 @@ class StageFolder:
 class Job:
     """The batch that row ``row`` of the view update table stands for.
 
-    Its cuts stay open until the last view manager has asked what it needs.
+    It holds its cuts until the last view manager has asked what it needs.
     """
 
     row: int
@@ -63,7 +64,7 @@ class Job:
     questions: Questions
     stage: StageFolder
     clock: Stopwatch
-    _cuts: contextlib.ExitStack
+    _cuts: SharedCuts
     _asking: int = field(init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -89,7 +90,7 @@ class Job:
                 last = not self._asking
             if last:
                 self.clock.lap("ask")
-                self._cuts.close()
+                self._cuts.let_go()
 
 
 def make_job(
@@ -97,13 +98,15 @@ def make_job(
     batch: tuple[Arrival, ...],
     concerned: tuple[str, ...],
     told: tuple[str, ...],
-    questions: Questions,
-    held: contextlib.ExitStack,
+    held: SharedCuts,
     reflected: Mapping[str, Reflected],
     session: Any,
     clock: Stopwatch,
+    *,
+    is_followed: bool,
 ) -> Job:
-    """A job over open cuts, which it takes into its keeping (``held``)."""
+    """A job at cuts that are held for it. ``is_followed``: by another one at the same cuts."""
     stage = StageFolder(session)
-    questions = questions.in_earnest(reflected, Staging(session, stage.path))
+    staging = Staging(session, stage.path)
+    questions = held.questions.in_earnest(reflected, staging, remembers=is_followed)
     return Job(row, batch, concerned, told, questions, stage, clock, held)

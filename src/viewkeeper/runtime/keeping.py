@@ -49,6 +49,7 @@ from viewkeeper.runtime.managers.threads import (
 )
 from viewkeeper.runtime.message_counts import MessageCounts
 from viewkeeper.runtime.row_estimates import fan_outs
+from viewkeeper.runtime.shared_cuts import SharedCuts
 from viewkeeper.runtime.surroundings import Cycle, Surroundings
 from viewkeeper.runtime.view import View
 from viewkeeper.sources.interface import Cut, Position
@@ -78,6 +79,8 @@ class Keeping(ExactCuts):
         self._noted_at = time.monotonic()
         # When the last batch was begun: a period is counted from there.
         self.begun_at = time.monotonic()
+        # Where the last job was begun, while the next one can be begun there, too.
+        self._common: SharedCuts | None = None
         self.begin_anew([])
         self.painting = self._painted()
 
@@ -143,6 +146,7 @@ class Keeping(ExactCuts):
 
     def dismiss(self) -> None:
         """Let the managers go; whatever they still do counts for nothing."""
+        self.let_go_of_cuts()
         for manager in self._managers.values():
             manager.stop()
         for job in self.jobs.values():
@@ -156,32 +160,30 @@ class Keeping(ExactCuts):
     def begin_job(self) -> bool:
         """Begin a job with what has come; False when nothing of it is visible yet."""
         clock = Stopwatch()
-        limits = self.around.limits
         with contextlib.ExitStack() as stack:
-            foreseen: list[Questions] = []
-            cuts = self.open_cuts(stack, lambda cuts: foreseen.append(self._foreseen(cuts, stack)))
-            failpoint("cuts-open")
-            reflected = self.reflected(cuts)
-            batch = self.integrator.close_batch(*self._wanted(reflected, self._weights(cuts)))
+            held = self._cuts_at_hand()
+            stack.callback(held.let_go)
+            reflected = self.reflected(held.cuts)
+            batch = self.integrator.close_batch(*self._wanted(reflected, self._weights(held.cuts)))
             if not batch:
                 return False
             clock.lap("capture")
             self._rows += 1
-            spark = self.around.spark
-            rows = sum(arrival.rows for arrival in batch)
-            questions = foreseen[0] if foreseen else self._in_advance(cuts)
-            questions.stop_asking()
+            is_followed = self._is_visible_backlog(reflected)
             job = make_job(
                 self._rows,
                 batch,
                 self._concerned(batch),
                 tuple(self.views),
-                questions,
-                stack.pop_all(),
+                held,
                 reflected,
-                spark.tiny if rows <= limits.tiny_rows_max else spark.bulk,
+                self._session(batch),
                 clock,
+                is_followed=is_followed,
             )
+            if is_followed:
+                self._common = held.hold()
+            stack.pop_all()
         if job.concerned:
             self.jobs[job.row] = job
         self.begun_at = time.monotonic()
@@ -198,6 +200,37 @@ class Keeping(ExactCuts):
             self.count(-job.rows)
             job.stage.remove()
         return True
+
+    def _cuts_at_hand(self) -> SharedCuts:
+        """Cuts that the feeds have passed, held for a job: those of the last one, or new ones."""
+        common, self._common = self._common, None
+        if common is not None:
+            if not common.is_over and self.are_of_this_life(common.cuts):
+                common.questions = common.questions.of_another_batch()
+                return common
+            common.let_go()
+        with contextlib.ExitStack() as stack:
+            foreseen: list[Questions] = []
+            cuts = self.open_cuts(stack, lambda cuts: foreseen.append(self._foreseen(cuts, stack)))
+            failpoint("cuts-open")
+            questions = foreseen[0] if foreseen else self._in_advance(cuts)
+            questions.stop_asking()
+            return SharedCuts(questions, stack.pop_all())
+
+    def _is_visible_backlog(self, reflected: Mapping[str, Reflected]) -> bool:
+        """Whether much still waits, and all of it can be asked for at cuts that reflect this."""
+        is_backlog = self.integrator.waiting >= self.around.limits.backlog_from
+        return is_backlog and all(shown is None for shown in self._visible(reflected).values())
+
+    def let_go_of_cuts(self) -> None:
+        """No job will follow at the cuts of the last one."""
+        common, self._common = self._common, None
+        if common is not None:
+            common.let_go()
+
+    def _session(self, batch: Iterable[Arrival]) -> Any:
+        is_tiny = sum(arrival.rows for arrival in batch) <= self.around.limits.tiny_rows_max
+        return self.around.spark.tiny if is_tiny else self.around.spark.bulk
 
     def _foreseen(self, cuts: Mapping[str, Cut], stack: contextlib.ExitStack) -> Questions:
         """Has what waits already asked for, at cuts that the feeds have not passed yet."""

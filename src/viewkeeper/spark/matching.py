@@ -5,7 +5,8 @@ second before it has read a row. How many pairs there are is known before one of
 join that grows too large is still Spark's.
 
 Keys become whole numbers, the same number for the same value on both sides; the right side is sorted by
-them, and every line of the left finds its partners between two places of that order.
+them, and every line of the left finds its partners between two places of that order. Numbers that lie close
+together are sorted by counting, and the place of each is looked up, not searched for.
 """
 
 from __future__ import annotations
@@ -79,11 +80,41 @@ def matches(left: list[pa.ChunkedArray], right: list[pa.ChunkedArray]) -> Matche
         mine, theirs = _as_numbers(left[0], right[0])
     for more_left, more_right in zip(left[1:], right[1:], strict=True):
         mine, theirs = _combined(mine, theirs, *_as_numbers(more_left, more_right))
-    order = np.argsort(theirs, kind="stable")
+    return _by_place(mine, theirs) if _are_close(theirs) else _by_search(mine, theirs)
+
+
+def _by_search(mine: Numbers, theirs: Numbers) -> Matches:
+    order = np.argsort(theirs)
     ordered = theirs[order]
     starts = np.searchsorted(ordered, mine, "left")
     ends = np.searchsorted(ordered, mine, "right")
     return Matches(order, starts, ends - starts)
+
+
+def _by_place(mine: Numbers, theirs: Numbers) -> Matches:
+    least, most = theirs.min(), theirs.max()
+    places = theirs - least
+    # One place more than there are numbers, for those that meet nobody.
+    counts = np.bincount(places, minlength=int(most - least) + 2)
+    starts = np.cumsum(counts) - counts
+    wanted = np.where((mine >= least) & (mine <= most), mine - least, len(counts) - 1)
+    return Matches(_order(places), starts[wanted], counts[wanted])
+
+
+def _order(numbers: Numbers) -> Numbers:
+    """What sorts numbers that are not negative: 16 bits at a time, which takes no comparison."""
+    order = np.argsort(numbers.astype(np.uint16), kind="stable")
+    most, known = int(numbers.max(initial=0)), 16
+    while most >> known:
+        digits = (numbers >> known).astype(np.uint16)
+        order = order[np.argsort(digits[order], kind="stable")]
+        known += 16
+    return order
+
+
+def _are_close(numbers: Numbers) -> bool:
+    """Whether an array with a place for each of them is not much larger than they are."""
+    return bool(len(numbers)) and int(numbers.max()) - int(numbers.min()) <= DENSE * len(numbers)
 
 
 def _as_numbers(left: pa.ChunkedArray, right: pa.ChunkedArray) -> tuple[Numbers, Numbers]:
@@ -114,10 +145,9 @@ def small_numbers(column: pa.ChunkedArray) -> Numbers:
     """A number for every line, none negative and none large, the same for the same values and NULLs."""
     if column.type == pa.int64() and len(column) and not column.null_count:
         values = column.to_numpy()
-        least = values.min()
         # Keys are often given one after the other: then they are such numbers, but for where they begin.
-        if int(values.max()) - int(least) <= DENSE * len(values):
-            numbers: Numbers = values - least
+        if _are_close(values):
+            numbers: Numbers = values - values.min()
             return numbers
     coded = column.combine_chunks().dictionary_encode(null_encoding="encode")
     codes: Numbers = coded.indices.to_numpy(zero_copy_only=False)

@@ -372,9 +372,11 @@ class StagedRelation(SparkRelation):
         consolidated = self._consolidated_here()
         if consolidated._is_small:
             return self.like(consolidated.to_bag().support())
-        table = consolidated.table
-        ones = pa.repeat(pa.scalar(1, pa.int64()), table.num_rows)
-        return self._like(table.set_column(table.num_columns - 1, COUNT, ones), self.schema)
+        return self._like(_once(consolidated.table), self.schema)
+
+    def unsigned(self) -> SparkRelation:
+        # Lines are not worth adding up for this.
+        return self.support() if self._is_small else self._like(_once(self.table), self.schema)
 
     def positive(self) -> SparkRelation:
         return self.like(self.to_bag().positive()) if self._is_small else super().positive()
@@ -394,6 +396,12 @@ class StagedRelation(SparkRelation):
 
     def _like(self, table: pa.Table, schema: Schema) -> StagedRelation:
         return StagedRelation(self._staging, schema, table=table)
+
+
+def _once(table: pa.Table) -> pa.Table:
+    """The lines, each with a count of 1."""
+    ones = pa.repeat(pa.scalar(1, pa.int64()), table.num_rows)
+    return table.set_column(table.num_columns - 1, COUNT, ones)
 
 
 def _is_plain(expression: Expression) -> bool:
