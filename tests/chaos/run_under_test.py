@@ -11,10 +11,12 @@ import os
 import signal
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 from chaos.wrong import VARIANTS
 from viewkeeper.cli import main
+from viewkeeper.runtime import keeper
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.sources.postgres import feed as postgres_feed
 from viewkeeper.warehouse import writer as warehouse_writer
@@ -73,6 +75,8 @@ def install() -> None:
         VARIANTS[os.environ[VARIANT]](setattr)
     # Two small transactions that come together are a stretch: a storm has no backlogs of thousands.
     postgres_feed.STRETCH_MESSAGES_MIN = 6
+    # And a few that wait are a backlog, worked off in several batches at the same cuts.
+    keeper.Limits = partial(keeper.Limits, backlog_from=8, batch_transactions_max=20)  # type: ignore[misc]
     if CLOCK_FILE in os.environ:
         time.time = wrong_time
         warehouse_writer.system_clock = wrong_clock

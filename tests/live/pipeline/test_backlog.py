@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from live.pipeline.recording import Recording
 from live.pipeline.test_complete import NOTED, SALES
 from live.pipeline.traffic import Traffic, fill
+from viewkeeper.runtime import keeper as keepers
 from viewkeeper.runtime.audit import audited
 from viewkeeper.runtime.keeper import Keeper
+from viewkeeper.runtime.shared_cuts import SharedCuts
 from viewkeeper.sources.postgres import feed
 from viewkeeper.sources.stretch import Stretch
 from viewkeeper.views import Level
@@ -66,6 +70,32 @@ def test_every_state_of_a_backlog_is_right(shop, running_spark):
         for name in recording.schemas:
             last = histories.contents(name, len(histories.transactions[name.source]))
             assert last == recording.contents(shop, name)
+
+
+def test_every_state_is_right_where_batches_share_their_cuts(
+    shop, running_spark, monkeypatch: pytest.MonkeyPatch
+):
+    """A backlog of a few, in small batches: at the cuts of the first, as far as all is visible there."""
+    few = partial(keepers.Limits, backlog_from=5, batch_transactions_max=40)
+    monkeypatch.setattr(keepers, "Limits", few)
+    followed: list[bool] = []
+    hold = SharedCuts.hold
+    monkeypatch.setattr(SharedCuts, "hold", lambda self: (followed.append(True), hold(self))[1])
+    fill(shop)
+    for name, text in {"sales": SALES, "noted": NOTED}.items():
+        shop.write_view(name, text)
+    with Keeper.open(shop.folder, allow_setup=True) as keeper:
+        with keeper.pipeline() as pipeline:
+            pipeline.load()
+            recording = Recording(pipeline, shop)
+        shop.run("shop", BACKLOG)
+        traffic = Traffic(shop, writers=2, transactions=40).start()
+        with keeper.pipeline() as pipeline:
+            recording.pipeline = pipeline
+            pipeline.load()
+            traffic.join()
+        caught_up(keeper, shop, recording)
+        assert len(followed) > 5
 
 
 def test_a_schema_change_inside_a_backlog_is_taken_in_its_place(shop, running_spark):
