@@ -10,7 +10,7 @@ from `feeds` to `epochs`.
 | `feeds`, `units`, `intake`, `integrator`, `jobs` | transactions on their way in, numbered and put into batches |
 | `group`, `keeping`, `epochs` | views that move together, and what they commit |
 | `managers`, `virtual_views` | who keeps each view: batched SWEEP, or the protocol that its text names |
-| `asking`, `foresight`, `exact_cuts`, `batch_end`, `source_joins`, `change_tables`, `stores`, `pacing` | questions to sources and stores, and changes as tables |
+| `asking`, `foresight`, `exact_cuts`, `shared_cuts`, `batch_end`, `source_joins`, `change_tables`, `stores`, `pacing` | questions to sources and stores, and changes as tables |
 | `contents`, `bulk_reading`, `executor_reading`, `row_estimates` | whole relations at exactly one cut |
 | `evolving`, `adapting`, `evolution_log` | schema changes |
 | `audit`, `auditor`, `sampling` | views computed anew, to be compared |
