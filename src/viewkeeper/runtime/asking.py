@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from viewkeeper.algebra.expressions import conjunction
-from viewkeeper.algebra.types import Schema
+from viewkeeper.algebra.types import Kind, Schema
+from viewkeeper.arrow import arrow_type
 from viewkeeper.errors import SourceError, invariant
 from viewkeeper.protocols.messages import AnswerArrived, AskSource, KeyedPart, Reflected
 from viewkeeper.runtime.pacing import Pace
@@ -95,6 +96,14 @@ class _Remembered:
 
     def unknown(self, keys: pa.Table) -> pa.Table:
         return keys.filter(pc.invert(_is_among(keys, self.keys)))
+
+
+def _can_be_remembered(read: KeyedRead, schema: Schema) -> bool:
+    """Whether it can be told here which rows have a key: by one column, and equal where Arrow says so."""
+    if read.keys is None or len(read.key_columns) != 1:
+        return False
+    type = schema.type_of(read.key_columns[0])
+    return type.kind is not Kind.DOUBLE and read.keys.column(0).type == arrow_type(type)
 
 
 def _having(rows: pa.Table, keys: pa.Table) -> pa.Table:
@@ -192,14 +201,15 @@ class Questions:
         kind = (source, read.relation, read.columns, read.key_columns)
         known = self._remembered.get(kind)
         is_new = known is None and not self.remembers
-        if is_new or read.keys is None or len(read.key_columns) > 1:
+        if is_new or not _can_be_remembered(read, schema):
             return self._read(source, read, schema)
-        keys = read.keys if known is None else known.unknown(read.keys)
+        wanted = cast(pa.Table, read.keys)
+        keys = wanted if known is None else known.unknown(wanted)
         answer = self._read(source, replace(read, keys=keys), schema)
         found = _Remembered.of(keys, answer) if known is None else known.and_(keys, answer)
         if self.remembers:
             self._remembered[kind] = found
-        return found.rows if known is None else _having(found.rows, read.keys)
+        return found.rows if known is None else _having(found.rows, wanted)
 
     def _read(self, source: str, read: KeyedRead, schema: Schema) -> pa.Table:
         if read.keys is not None and read.keys.num_rows == 0:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from unit.runtime.live_world import LiveWorld, MemoryCut
 from viewkeeper.algebra import Bag
-from viewkeeper.algebra.types import INTEGER, STRING, Schema
+from viewkeeper.algebra.types import DOUBLE, INTEGER, STRING, Schema
+from viewkeeper.arrow import arrow_type
 from viewkeeper.errors import SourceError
 from viewkeeper.runtime.asking import Asked, AskedEnough, Questions
 from viewkeeper.runtime.foresight import Foresight
@@ -154,6 +155,31 @@ def test_a_relation_that_was_asked_for_by_other_columns_is_asked_again():
     earnest.cuts["shop"].read = MemoryCut({"things": ROWS}).read  # type: ignore[method-assign]
     found = earnest._found("shop", KeyedRead("things", SCHEMA.names, ("name",), names), SCHEMA)
     assert bag_of(found, SCHEMA) == Bag.of(SCHEMA, [(3, "row 3"), (3, "row 3")])
+
+
+@pytest.mark.parametrize(
+    ("type", "keys"),
+    [(DOUBLE, pa.array([0.0])), (INTEGER, pa.array([0], pa.decimal128(10, 0)))],
+    ids=["doubles", "another type"],
+)
+def test_keys_that_arrow_may_not_tell_apart_as_sources_do_are_asked_for_again(type, keys):
+    """A source takes −0.0 for 0.0, and Arrow does not."""
+    schema = Schema.of(id=type)
+    zero = pa.array([-0.0 if type == DOUBLE else 0], arrow_type(type))
+
+    class Lenient(MemoryCut):
+        times = 0
+
+        def read(self, question: KeyedRead):
+            self.times += 1
+            yield pa.RecordBatch.from_arrays([zero], ["id"])
+
+    cut = Lenient({})
+    ahead = in_advance(cut)
+    read = KeyedRead("things", ("id",), ("id",), pa.table({"id": keys}))
+    for questions in (ahead, ahead.in_earnest({}, ahead.staging, remembers=True)):
+        assert questions._found("shop", read, schema).num_rows == 1
+    assert cut.times == 2
 
 
 def test_an_error_in_advance_is_met_again_in_earnest():
