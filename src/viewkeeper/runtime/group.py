@@ -200,7 +200,7 @@ class Group(Keeping):
             self.take_in(left)
 
     def _turn(self) -> None:
-        if not self.jobs and not self._may_begin:
+        if not self.cut_seconds_left or not (self.jobs or self._may_begin):
             self.let_go_of_cuts()
         if self.due and not self.jobs:
             self._evolve()
@@ -214,7 +214,7 @@ class Group(Keeping):
                     self.take_in(INVISIBLE_WAIT_SECONDS)
         else:
             idle = not self.jobs and not self.integrator.pending
-            wait = self.around.limits.idle_seconds
+            wait = min(self.around.limits.idle_seconds, self.cut_seconds_left)
             self.take_in(wait if idle else min(wait, self._early_seconds or wait))
             if idle:
                 self.note_positions()

@@ -205,7 +205,7 @@ class Keeping(ExactCuts):
         """Cuts that the feeds have passed, held for a job: those of the last one, or new ones."""
         common, self._common = self._common, None
         if common is not None:
-            if not common.is_over and self.are_of_this_life(common.cuts):
+            if common.seconds_left and self.are_of_this_life(common.cuts):
                 common.questions = common.questions.of_another_batch()
                 return common
             common.let_go()
@@ -221,6 +221,11 @@ class Keeping(ExactCuts):
         """Whether much still waits, and all of it can be asked for at cuts that reflect this."""
         is_backlog = self.integrator.waiting >= self.around.limits.backlog_from
         return is_backlog and all(shown is None for shown in self._visible(reflected).values())
+
+    @property
+    def cut_seconds_left(self) -> float:
+        """For so long a job may follow at the cuts of the last one, if it left them open."""
+        return math.inf if self._common is None else self._common.seconds_left
 
     def let_go_of_cuts(self) -> None:
         """No job will follow at the cuts of the last one."""

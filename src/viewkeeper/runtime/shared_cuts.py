@@ -35,8 +35,9 @@ class SharedCuts:
         return self.questions.cuts
 
     @property
-    def is_over(self) -> bool:
-        return time.monotonic() > self._until
+    def seconds_left(self) -> float:
+        """For so long another job may be begun at them."""
+        return max(0.0, self._until - time.monotonic())
 
     def hold(self) -> SharedCuts:
         """For somebody else who holds them already."""
