@@ -129,7 +129,8 @@ def soak(
 ) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="viewkeeper-load-") as folder:
         world = World(Path(folder), views=VIEWS, direct=True)
-        run = RunProcess(world.project)
+        # As users run it, without what storms change.
+        run = RunProcess(world.project, ("viewkeeper",))
         try:
             if audit_seconds is not None:
                 with (world.project / "viewkeeper.toml").open("a") as config:
