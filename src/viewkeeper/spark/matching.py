@@ -150,14 +150,17 @@ def small_numbers(column: pa.ChunkedArray) -> Numbers:
             numbers: Numbers = values - values.min()
             return numbers
     coded = column.combine_chunks().dictionary_encode(null_encoding="encode")
-    codes: Numbers = coded.indices.to_numpy(zero_copy_only=False)
+    codes: Numbers = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     return codes
 
 
 def combined_numbers(first: Numbers, second: Numbers) -> Numbers:
-    """One number for every pair of numbers, none of them negative."""
+    """One number for every pair of numbers, none of them negative; small again."""
     pairs = first * (int(second.max(initial=0)) + 1) + second
-    numbers: Numbers = np.unique(pairs, return_inverse=True)[1].astype(np.int64)
+    order = _order(pairs)
+    ordered = pairs[order]
+    numbers = np.empty(len(pairs), np.int64)
+    numbers[order] = np.cumsum(np.diff(ordered, prepend=ordered[:1]) != 0)
     return numbers
 
 

@@ -9,6 +9,8 @@ column by column, for a value that occurs once is enough to tell.
 
 from __future__ import annotations
 
+from functools import reduce
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,13 +24,13 @@ def versions(table: pa.Table, lo: str, hi: str) -> pa.Table:
     rest = [name for name in table.column_names if name not in (lo, hi, COUNT)]
     alone, several = _set_aside([table.column(name) for name in rest], table.num_rows)
     if len(alone):
-        single = table.take(pa.array(alone))
         holds = pc.and_(
-            pc.less_equal(single.column(lo), single.column(hi)),
-            pc.not_equal(single.column(COUNT), 0),
+            pc.less_equal(table.column(lo), table.column(hi)),
+            pc.not_equal(table.column(COUNT), 0),
         )
+        single = table.take(pa.array(alone[np.asarray(holds)[alone]]))
         others = _versions(table.take(pa.array(several)), lo, hi, rest)
-        return pa.concat_tables([single.filter(holds), others])
+        return pa.concat_tables([single, others])
     return _versions(table, lo, hi, rest)
 
 
@@ -74,7 +76,6 @@ def _set_aside(columns: list[pa.ChunkedArray], lines: int) -> tuple[Numbers, Num
 
 def _numbered(columns: list[pa.ChunkedArray], lines: int) -> Numbers:
     """A number for every line, the same for the same values; NULL is a value here."""
-    numbers: Numbers = np.zeros(lines, np.int64)
-    for column in columns:
-        numbers = combined_numbers(numbers, small_numbers(column))
-    return numbers
+    if not columns:
+        return np.zeros(lines, np.int64)
+    return reduce(combined_numbers, map(small_numbers, columns))
