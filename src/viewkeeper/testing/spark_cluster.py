@@ -95,12 +95,12 @@ class SparkCluster(TemporaryServer):
             time.sleep(0.1)
 
     def _state(self) -> dict[str, Any] | None:
-        """What the master says of itself; None while it does not answer."""
+        """What the master says of itself; None while it does not answer, or not with that."""
         url = f"http://{LOOPBACK}:{self._web_port}/json/"
         try:
             with urllib.request.urlopen(url, timeout=5) as answer:
                 found: dict[str, Any] = json.load(answer)
-        except OSError:
+        except (OSError, ValueError):  # its page is there a moment before what is on it
             return None
         return found
 
