@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 
 import pytest
@@ -53,7 +55,9 @@ def caught_up(keeper: Keeper, shop, recording: Recording) -> None:
             assert audit.is_equal, audit
 
 
-def test_every_state_of_a_backlog_is_right(shop, running_spark):
+@contextmanager
+def behind(shop) -> Iterator[tuple[Keeper, Recording]]:
+    """Two views that were loaded, and a backlog since."""
     fill(shop)
     for name, text in {"sales": SALES, "noted": NOTED}.items():
         shop.write_view(name, text)
@@ -62,6 +66,11 @@ def test_every_state_of_a_backlog_is_right(shop, running_spark):
             pipeline.load()
             recording = Recording(pipeline, shop)
         shop.run("shop", BACKLOG)
+        yield keeper, recording
+
+
+def test_every_state_of_a_backlog_is_right(shop, running_spark):
+    with behind(shop) as (keeper, recording):
         Traffic(shop, writers=2, transactions=20).start().join()
         caught_up(keeper, shop, recording)
         assert recording.stretches
@@ -81,14 +90,7 @@ def test_every_state_is_right_where_batches_share_their_cuts(
     followed: list[bool] = []
     hold = SharedCuts.hold
     monkeypatch.setattr(SharedCuts, "hold", lambda self: (followed.append(True), hold(self))[1])
-    fill(shop)
-    for name, text in {"sales": SALES, "noted": NOTED}.items():
-        shop.write_view(name, text)
-    with Keeper.open(shop.folder, allow_setup=True) as keeper:
-        with keeper.pipeline() as pipeline:
-            pipeline.load()
-            recording = Recording(pipeline, shop)
-        shop.run("shop", BACKLOG)
+    with behind(shop) as (keeper, recording):
         traffic = Traffic(shop, writers=2, transactions=40).start()
         with keeper.pipeline() as pipeline:
             recording.pipeline = pipeline
