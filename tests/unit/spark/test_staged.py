@@ -124,6 +124,20 @@ def test_joins_in_arrow_give_what_bags_give_and_need_no_spark(left, right, on, w
     assert joined.to_bag() == one.join(other, on, where)
 
 
+@given(st.lists(st.tuples(rows_of(st.integers(0, 2), NAMES), COUNTS), max_size=10))
+def test_unsigned_lines_lead_to_every_row_of_the_support_and_to_none_that_is_not_there(lines):
+    """What protocols take keys from: no sign may cancel another, here as in a bag."""
+    from viewkeeper.spark.arrow import table_of
+    from viewkeeper.spark.staged import Staging
+
+    here = Staging(None, None, in_process_rows_max=0)  # type: ignore[arg-type]
+    found = dict(here.relation(table_of(ROWS, lines), ROWS).unsigned().to_bag())
+    bag = Bag.signed(ROWS, lines)
+    assert {row for row, _ in bag.support()} <= found.keys() <= {row for row, _ in lines}
+    assert all(count > 0 for count in found.values())
+    assert bag.unsigned() == bag.support()
+
+
 SPANS = Schema.of(lo=INTEGER, name=STRING, hi=INTEGER, k=INTEGER)
 SPAN = st.tuples(st.integers(0, 6), st.none() | NAMES, st.integers(0, 6), st.none() | st.just(1))
 
