@@ -14,7 +14,7 @@ from viewkeeper.arrow import rows_of
 from viewkeeper.errors import SourceError, UsageError
 from viewkeeper.sources.interface import KeyedRead
 from viewkeeper.sources.mariadb.catalogue import Catalogue
-from viewkeeper.sources.mariadb.connection import LOCK_WAIT_TIMEOUT
+from viewkeeper.sources.mariadb.connection import LOCK_WAIT_TIMEOUT, _Session
 from viewkeeper.sources.mariadb.cut import MariaDBCut
 from viewkeeper.sources.opening import open_source
 from viewkeeper.testing.mariadb import PrivateMariaDB
@@ -223,6 +223,39 @@ def test_nobody_changes_a_definition_while_we_rely_on_it(server, writer, monkeyp
             assert read_all(cut, ["t"]) == {("t", (1, 1)): 1}
     assert set(refused) == {LOCK_WAIT_TIMEOUT}
     writer("ALTER TABLE t DROP COLUMN a")
+
+
+def test_a_link_may_be_lost_before_any_statement_of_a_cut_and_that_passes(
+    server, writer, monkeypatch
+):
+    """Whatever was being done: what tidies up after it must not hide that only the link is gone."""
+    writer("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    query, statements = _Session.query, []
+
+    def cut_off(link, sql, unbuffered=False):
+        statements.append(sql)
+        if len(statements) == doomed:
+            writer(f"KILL {link.thread_id()}")
+        return query(link, sql, unbuffered)
+
+    lost = 0
+    with opened(server) as source:
+        source.start_position()
+        for doomed in range(1, 100):
+            statements.clear()
+            with monkeypatch.context() as patched:
+                patched.setattr(_Session, "query", cut_off)
+                try:
+                    source.start_position()
+                    source.cut(["t"]).close()
+                except SourceError as error:
+                    assert (error.code, error.retryable) == ("connection-lost", True), statements
+                    lost += 1
+            if len(statements) < doomed:
+                break
+        with source.cut(["t"]) as cut:
+            assert read_all(cut, ["t"]) == {("t", (1,)): 1}
+    assert doomed - 1 == lost > 10
 
 
 def test_all_schemas_are_those_of_the_tables_that_the_user_may_read(server, writer):

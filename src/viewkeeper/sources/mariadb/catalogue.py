@@ -19,7 +19,7 @@ from viewkeeper.algebra.types import Field, Schema
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.interface import RelationSchema
 from viewkeeper.sources.mariadb.columns import Column, from_catalogue
-from viewkeeper.sources.mariadb.connection import Link, rows, translated
+from viewkeeper.sources.mariadb.connection import Link, rows, transaction, translated
 
 _GROWING = re.compile(r" AUTO_INCREMENT=\d+")
 _ENGINE = re.compile(r"\) ENGINE=(\w+)")
@@ -111,11 +111,8 @@ class Catalogue:
     @contextmanager
     def holding(self, link: Link, relations: Sequence[str]) -> Iterator[list[str]]:
         """Those that are there and that we may read; inside the ``with`` they stay as they are."""
-        rows(link, "START TRANSACTION READ ONLY")
-        try:
+        with transaction(link, "START TRANSACTION READ ONLY"):
             yield [relation for relation in relations if self.hold(link, relation)]
-        finally:
-            rows(link, "ROLLBACK")
 
     def hold(self, link: Link, relation: str, *, wait: bool = True) -> bool:
         """Open a table: its definition stays until the link's transaction ends. False: not for us.

@@ -185,10 +185,23 @@ def variables(connection: Link, *names: str) -> dict[str, str]:
 
 
 @contextlib.contextmanager
+def transaction(link: Link, begin: str) -> Iterator[None]:
+    """Inside it, what ``begin`` began; a link that was lost meanwhile has nothing to take back."""
+    rows(link, begin)
+    try:
+        yield
+    finally:
+        if link.open:
+            rows(link, "ROLLBACK")
+
+
+@contextlib.contextmanager
 def translated(source: str, doing: str) -> Iterator[None]:
     """Errors of the driver and the network as SourceError; ``doing`` completes "can't …"."""
     try:
         yield
+    except pymysql.InterfaceError as error:
+        raise _lost(source, doing, "the connection had ended before") from error
     except pymysql.MySQLError as error:
         raise _in_our_words(error, source, doing) from error
     except (OSError, EOFError) as error:

@@ -13,7 +13,14 @@ import pymysql
 from viewkeeper.errors import SourceError, invariant
 from viewkeeper.sources.interface import Finding, Health, Position, RelationSchema, Source
 from viewkeeper.sources.mariadb.catalogue import Catalogue, Table, refuse_problems
-from viewkeeper.sources.mariadb.connection import Link, connect, rows, translated, variables
+from viewkeeper.sources.mariadb.connection import (
+    Link,
+    connect,
+    rows,
+    transaction,
+    translated,
+    variables,
+)
 from viewkeeper.sources.mariadb.cut import SNAPSHOT, MariaDBCut, snapshot_place
 from viewkeeper.sources.mariadb.feed import MariaDBFeed, Surroundings
 from viewkeeper.sources.mariadb.health import read_health
@@ -95,11 +102,8 @@ class MariaDBSource(Source):
         # Not where the log ends now: a transaction is written to the log before queries see it, and
         # with a semi-synchronous replica long before. A cut might miss what the feed has left behind.
         with self._asking(f"read the binary log of source {self.name}") as link:
-            rows(link, SNAPSHOT)
-            try:
+            with transaction(link, SNAPSHOT):
                 place = snapshot_place(link, self.name)
-            finally:
-                rows(link, "ROLLBACK")
         return replace(place, born=self._birth_of(place.file)).as_position()
 
     def compare_positions(self, left: Position, right: Position) -> int:
