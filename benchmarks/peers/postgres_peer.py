@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from peers.task import KEYS, RELATIONS, Clock, Measurement, Streamed, Task, replaced
 from viewkeeper.testing.postgres import EmbeddedPostgres
 
-SETTINGS = {"shared_buffers": "512MB", "work_mem": "256MB", "max_wal_size": "4GB"}
+SETTINGS = {"shared_buffers": "1GB", "work_mem": "256MB", "max_wal_size": "4GB"}
 
 
 def run(task: Task) -> Measurement:

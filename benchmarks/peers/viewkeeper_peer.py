@@ -28,7 +28,7 @@ from viewkeeper.runtime.keeper import Keeper
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.testing.postgres import EmbeddedPostgres
 
-SERVER_SETTINGS = {"shared_buffers": "256MB", "max_wal_size": "4GB"}
+SERVER_SETTINGS = {"shared_buffers": "1GB", "max_wal_size": "4GB"}
 PLACES = {"orders": "shop", "customers": "crm", "regions": "geo"}
 TYPES = {"name": "text", "rname": "text"}
 # One transaction for each line of the table that was filled before.

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from viewkeeper.algebra.types import Schema
+from viewkeeper.coding import together
 from viewkeeper.protocols.messages import TXN
 from viewkeeper.runtime.faults import failpoint
 from viewkeeper.runtime.view import View
@@ -86,7 +87,7 @@ class Epochs:
         with self._lock:
             first = self.writer.latest.last_txn + 1
             views = {
-                view: Changes(_renumbered(pa.concat_tables(parts), numbers, states, first))
+                view: Changes(_renumbered(together(parts), numbers, states, first))
                 for view, parts in tables.items()
             }
             last = first + states[-1]

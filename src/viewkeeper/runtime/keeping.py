@@ -239,7 +239,8 @@ class Keeping(ExactCuts):
 
     def _foreseen(self, cuts: Mapping[str, Cut], stack: contextlib.ExitStack) -> Questions:
         """Has what waits already asked for, at cuts that the feeds have not passed yet."""
-        wanted = self._wanted(self.reflected(cuts), self._weighed(cuts))
+        # Of as many batches as are worked on at a time: one question costs a source less than two.
+        wanted = self._wanted(self.reflected(cuts), self._weighed(cuts), batches=TURNS)
         batch, _ = self.integrator.first_batch(*wanted)
         questions = self._in_advance(cuts)
         managers = [
@@ -255,11 +256,13 @@ class Keeping(ExactCuts):
         staging = Staging(self.around.spark.tiny, self._stage.path)
         return Questions.in_advance(cuts, staging, self.around.paces)
 
-    def _wanted(self, reflected: Mapping[str, Reflected], weights: Weights) -> Any:
-        """What a batch may be made of, as the integrator is told."""
+    def _wanted(
+        self, reflected: Mapping[str, Reflected], weights: Weights, *, batches: int = 1
+    ) -> Any:
+        """What so many batches may be made of, as the integrator is told."""
         limits = self.around.limits
         is_wanted = self.is_own if self._beyond else None
-        most = limits.batch_transactions_max, limits.batch_rows_max
+        most = batches * limits.batch_transactions_max, batches * limits.batch_rows_max
         return self._visible(reflected), *most, is_wanted, weights
 
     def _visible(self, reflected: Mapping[str, Reflected]) -> dict[str, Reflected | None]:

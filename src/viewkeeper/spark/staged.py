@@ -40,6 +40,7 @@ from viewkeeper.algebra.inference import type_of
 from viewkeeper.algebra.relation import JoinKeys
 from viewkeeper.algebra.types import INTEGER, Field, Kind, Schema
 from viewkeeper.arrow import arrow_type
+from viewkeeper.coding import decoded, is_coded, plain, taken, together, with_codes_kept
 from viewkeeper.errors import invariant
 from viewkeeper.spark.arrow import (
     COUNT,
@@ -95,12 +96,12 @@ class Staging:
         return self.relation(table, relation.schema)
 
     def computed(self, relation: SparkRelation) -> pa.Table:
-        """A relation's lines as a table, computed by Spark and handed over through files.
+        """A relation's lines as a table, some columns perhaps coded; computed by Spark, through files.
 
         A batch may change millions of rows: they must not all pass through the JVM's memory.
         """
         if isinstance(relation, StagedRelation):
-            return relation.table
+            return relation.coded_table
         types = arrow_schema(relation.schema)
         path = self.folder / f"{uuid.uuid4().hex}.lines"
         positional = [f"c{i}" for i in range(len(types))]
@@ -124,7 +125,10 @@ class Staging:
 
 @dataclass(frozen=True)
 class _Pairs:
-    """The lines of a join, none of their columns made: most are dropped by what follows."""
+    """The lines of a join, none of their columns made: most are dropped by what follows.
+
+    Columns of the two sides may be coded.
+    """
 
     left: pa.Table
     right: pa.Table
@@ -133,22 +137,35 @@ class _Pairs:
 
     def column(self, position: int) -> pa.ChunkedArray:
         """A column of the join: those of the left side, of the right side, then the count."""
-        width = self.left.num_columns - 1
-        if position < width:
-            return self.left.column(position).take(self.mine)
-        if position < width + self.right.num_columns - 1:
-            return self.right.column(position - width).take(self.theirs)
+        of_side = self._of_side(position)
+        if of_side is not None:
+            column, lines = of_side
+            return plain(column.take(lines))
         counts = (
             self.left.column(COUNT).take(self.mine),
             self.right.column(COUNT).take(self.theirs),
         )
         return pc.multiply_checked(*counts)
 
+    def coded_column(self, position: int) -> pa.ChunkedArray:
+        """The same, coded where its values repeat."""
+        of_side = self._of_side(position)
+        return self.column(position) if of_side is None else taken(*of_side)
+
+    def _of_side(self, position: int) -> tuple[pa.ChunkedArray, pa.Array] | None:
+        """The side's column, and which lines of it; None for the count, which both sides make."""
+        width = self.left.num_columns - 1
+        if position < width:
+            return self.left.column(position), self.mine
+        if position < width + self.right.num_columns - 1:
+            return self.right.column(position - width), self.theirs
+        return None
+
 
 class StagedRelation(SparkRelation):
     """A signed bag of rows in this process that is a `SparkRelation` as soon as somebody needs one."""
 
-    __slots__ = ("_bag", "_frame", "_pairs", "_staging", "_table")
+    __slots__ = ("_bag", "_coded", "_frame", "_pairs", "_staging", "_table")
 
     def __init__(
         self,
@@ -160,12 +177,18 @@ class StagedRelation(SparkRelation):
         pairs: _Pairs | None = None,
     ) -> None:
         """From a bag, a table, or the pairs of a join; the latter two have the columns of ``schema``
-        and the count, by position, in canonical form."""
+        and the count, by position, in canonical form. A table's columns may be coded."""
         self.schema = schema
         self._pairs = pairs
-        self._table = table
+        # A table is in one of two forms; where a plain one is asked for, it becomes that.
+        self._table = self._coded = None
         if table is not None:
-            self._table = pa.Table.from_arrays(table.columns, schema=arrow_schema(schema))
+            types = with_codes_kept(arrow_schema(schema), table)
+            named = pa.Table.from_arrays(table.columns, schema=types)
+            if any(map(is_coded, types)):
+                self._coded = named
+            else:
+                self._table = named
         self._bag = bag
         self._staging = staging
         self._frame: DataFrame | None = None
@@ -177,17 +200,24 @@ class StagedRelation(SparkRelation):
     @property
     def table(self) -> pa.Table:
         """The lines in Arrow: the relation's columns, then the count."""
-        if self._table is None and self._pairs is not None:
-            types = arrow_schema(self.schema)
+        types = arrow_schema(self.schema)
+        if self._coded is not None:
+            self._table, self._coded = decoded(self._coded, types), None
+        elif self._table is None and self._pairs is not None:
             columns = [self._pairs.column(position) for position in range(len(types))]
             self._table, self._pairs = pa.Table.from_arrays(columns, schema=types), None
         elif self._table is None:
             self._table = table_of(self.schema, self.to_bag())
         return self._table
 
-    def _column_at(self, position: int) -> pa.ChunkedArray:
+    @property
+    def coded_table(self) -> pa.Table:
+        """The same; columns whose values repeat may be coded."""
+        return self.table if self._coded is None else self._coded
+
+    def _coded_column(self, position: int) -> pa.ChunkedArray:
         pairs = self._pairs
-        return self.table.column(position) if pairs is None else pairs.column(position)
+        return (self.coded_table.column if pairs is None else pairs.coded_column)(position)
 
     def to_bag(self) -> Bag:
         if self._bag is None:
@@ -238,21 +268,21 @@ class StagedRelation(SparkRelation):
 
     @property
     def _rows(self) -> int:
-        return int(self.table.num_rows) if self._pairs is None else len(self._pairs.mine)
+        return int(self.coded_table.num_rows) if self._pairs is None else len(self._pairs.mine)
 
     def __add__(self, other: SparkRelation) -> SparkRelation:
         if not isinstance(other, StagedRelation) or other.schema != self.schema:
             return super().__add__(other)
         if self._is_small and other._is_small:
             return self.like(self.to_bag() + other.to_bag())
-        return self._like(pa.concat_tables([self.table, other.table]), self.schema)
+        return self._like(together([self.coded_table, other.coded_table]), self.schema)
 
     def __neg__(self) -> SparkRelation:
         if self._is_small:
             return self.like(-self.to_bag())
-        negated = pc.negate(self.table.column(COUNT))
-        position = self.table.num_columns - 1
-        return self._like(self.table.set_column(position, COUNT, negated), self.schema)
+        table = self.coded_table
+        negated = pc.negate(table.column(COUNT))
+        return self._like(table.set_column(len(self.schema), COUNT, negated), self.schema)
 
     def join(
         self, other: SparkRelation, on: JoinKeys = (), where: Expression = TRUE
@@ -277,10 +307,10 @@ class StagedRelation(SparkRelation):
             return None
         if where != TRUE and not is_simple(where, schema):
             return None
-        left, right = self.table, other.table
+        left, right = self.coded_table, other.coded_table
         found = matches(
-            [left.column(self.schema.position(name)) for name, _ in on],
-            [right.column(other.schema.position(name)) for _, name in on],
+            [plain(left.column(self.schema.position(name))) for name, _ in on],
+            [plain(right.column(other.schema.position(name))) for _, name in on],
         )
         line_bytes = sum(t.nbytes / max(t.num_rows, 1) for t in (left, right))
         if found.pairs * line_bytes > IN_ARROW_BYTES_MAX:
@@ -296,7 +326,7 @@ class StagedRelation(SparkRelation):
     def renamed(self, names: Iterable[str]) -> SparkRelation:
         if self._is_small:
             return self.like(self.to_bag().renamed(names))
-        return self._like(self.table, self.schema.renamed(names))
+        return self._like(self.coded_table, self.schema.renamed(names))
 
     def select(self, outputs: tuple[Output, ...]) -> SparkRelation:
         if self._is_small:
@@ -305,14 +335,14 @@ class StagedRelation(SparkRelation):
             return super().select(outputs)
         fields = tuple(Field(o.name, type_of(o.expression, self.schema)) for o in outputs)
         columns = [self._column(output.expression) for output in outputs]
-        columns.append(self._column_at(len(self.schema)))
-        schema = Schema(fields)
-        return self._like(pa.Table.from_arrays(columns, schema=arrow_schema(schema)), schema)
+        columns.append(self._coded_column(len(self.schema)))
+        names = [*(field.name for field in fields), COUNT]
+        return self._like(pa.Table.from_arrays(columns, names=names), Schema(fields))
 
     def _column(self, expression: Expression) -> pa.ChunkedArray | pa.Array:
         match expression:
             case Column(name):
-                return self._column_at(self.schema.position(name))
+                return self._coded_column(self.schema.position(name))
             case Literal(value, type):
                 return pa.repeat(pa.scalar(value, arrow_type(type)), self._rows)
             case Arithmetic("+", left, right):

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from viewkeeper.algebra.types import Kind, Schema
+from viewkeeper.coding import is_coded, with_codes_kept
 from viewkeeper.errors import InvariantViolated, WarehouseError, invariant
 from viewkeeper.warehouse.columns import COUNT, RESERVED, TXN, stored_arrow_schema
 from viewkeeper.warehouse.entries import Tally
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 COMPRESSION = "zstd"
 # Of so many rows the values are counted to find out whether they repeat.
 CODING_SAMPLE_ROWS = 10_000
+# A dictionary that gets larger than this is given up, and the values are written out.
+DICTIONARY_BYTES_MAX = 8 * 2**20
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,10 @@ class Written:
 
 
 def stored_form(view: str, rows: pa.Table, schema: Schema) -> pa.Table:
-    """The rows with exactly the stored columns and types, canonical values, no zero counts."""
+    """The rows with exactly the stored columns and types, canonical values, no zero counts.
+
+    Columns that are coded stay so.
+    """
     wanted = stored_arrow_schema(schema)
     if sorted(rows.column_names) != sorted(wanted.names):
         raise InvariantViolated(
@@ -73,7 +79,8 @@ def stored_form(view: str, rows: pa.Table, schema: Schema) -> pa.Table:
             detail=f"expected {', '.join(wanted.names)}; found {', '.join(rows.column_names)}",
         )
     try:
-        table = rows.select(wanted.names).cast(wanted)
+        table = rows.select(wanted.names)
+        table = table.cast(with_codes_kept(wanted, table))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvariantViolated(
             f"the rows for view {view} have the wrong types", detail=str(error)
@@ -112,6 +119,8 @@ def write_arrow(storage: Storage, folder: str, table: pa.Table, purpose: str) ->
         return Written((), Tally())
     name = f"{purpose}-{uuid.uuid4().hex}.parquet"
     path = storage.path(folder, name)
+    # A file has one dictionary for a column; and no reader shall find in it that the column was coded.
+    table = table.unify_dictionaries()
     with storage_errors(f"write {storage.uri(folder, name)}"):
         try:
             pq.write_table(
@@ -120,6 +129,8 @@ def write_arrow(storage: Storage, folder: str, table: pa.Table, purpose: str) ->
                 filesystem=storage.filesystem,
                 compression=COMPRESSION,
                 use_dictionary=_worth_coding(table),
+                dictionary_pagesize_limit=DICTIONARY_BYTES_MAX,
+                store_schema=False,
             )
         except OSError:
             # Half a file is of no use, and on a full disk its space is needed.
@@ -138,7 +149,7 @@ def _worth_coding(table: pa.Table) -> list[str]:
     return [
         name
         for name in table.column_names
-        if pc.count_distinct(sample[name]).as_py() <= sample.num_rows // 2
+        if is_coded(table[name]) or pc.count_distinct(sample[name]).as_py() <= sample.num_rows // 2
     ]
 
 

@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 
+import pyarrow as pa
 import pytest
 
 from viewkeeper.algebra.types import (
@@ -15,6 +16,8 @@ from viewkeeper.algebra.types import (
 )
 from viewkeeper.arrow import rows_of
 from viewkeeper.errors import SourceError
+from viewkeeper.sources.interface import KeyedRead
+from viewkeeper.sources.postgres import reading
 
 KIND = "postgres"
 
@@ -94,3 +97,22 @@ def test_a_fragment_can_not_write(cut):
             "WITH d AS (DELETE FROM public.goods RETURNING id) SELECT id FROM d",
             columns(INTEGER),
         )
+
+
+MOST = 2**63 - 1
+
+
+@pytest.mark.parametrize("names", [("goods",), ("qty",), ("goods", "qty")])
+def test_whole_numbers_that_are_spelled_out_find_what_bound_ones_find(cut, monkeypatch, names):
+    goods, qty = [1, -MOST - 1, None, 1, MOST, 0], [3, 4, 3, 3, -1, None]
+    every = {"goods": pa.array(goods, pa.int64()), "qty": pa.array(qty, pa.int64())}
+    schema = cut.schemas["sales"].schema
+    question = KeyedRead(
+        "sales", schema.names, names, pa.table({name: every[name] for name in names})
+    )
+    found = []
+    for least in (1, 1_000_000):
+        monkeypatch.setattr(reading, "SPELLED_KEYS_MIN", least)
+        found.append(sorted(row for batch in cut.read(question) for row in rows_of(batch, schema)))
+    assert found[0] == found[1]
+    assert len(found[0]) == (2 if len(names) == 2 else 3)

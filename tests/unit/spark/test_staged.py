@@ -124,6 +124,50 @@ def test_joins_in_arrow_give_what_bags_give_and_need_no_spark(left, right, on, w
     assert joined.to_bag() == one.join(other, on, where)
 
 
+@given(
+    st.lists(st.tuples(rows_of(st.integers(0, 1), NAMES, st.integers(0, 5)), COUNTS), max_size=6),
+    st.lists(
+        st.tuples(rows_of(st.integers(0, 1), NAMES, st.integers(0, 5), st.integers(0, 5)), COUNTS),
+        max_size=12,
+    ),
+    st.sampled_from([(("k", "j"),), (("name", "label"),)]),
+)
+def test_columns_whose_values_repeat_are_coded_and_whatever_is_done_with_them_gives_the_same(
+    left, right, on
+):
+    from viewkeeper.coding import is_coded
+    from viewkeeper.spark.arrow import table_of
+    from viewkeeper.spark.staged import Staging
+
+    here = Staging(None, None, in_process_rows_max=0)  # type: ignore[arg-type]
+    one, other = Bag.signed(LEFT, left), Bag.signed(RIGHT, right)
+    staged, plain = (
+        side[0].join(side[1], on).select(tuple(Output(f"x.{n}", Column(n)) for n in ("label", "name", "k")))
+        for side in ((*(here.relation(table_of(b.schema, list(b)), b.schema) for b in (one, other)),), (one, other))
+    )  # fmt: skip
+    lines = staged.lines
+    uses = {"x.name": len(one), "x.label": len(other), "x.k": lines + 1}
+    for field in staged.coded_table.schema.remove(3):
+        assert is_coded(field) == (lines > 0 and lines >= 4 * uses[field.name]), field
+    here_again = here.relation(staged.coded_table, plain.schema)
+    spelled = here.relation(table_of(plain.schema, list(plain)), plain.schema)
+    renamed = [f"y.{number}" for number in range(3)]
+    for mine, wanted in (
+        (here_again, plain),
+        (here_again + spelled, plain + plain),
+        (spelled + -here_again, plain - plain),
+        (here_again.renamed(renamed), plain.renamed(renamed)),
+        (here_again.where(IsNull(Column("x.name"))), plain.where(IsNull(Column("x.name")))),
+        (here_again.support(), plain.support()),
+        (
+            here_again.join(spelled.renamed(renamed), (("x.label", "y.1"),)),
+            plain.join(plain.renamed(renamed), (("x.label", "y.1"),)),
+        ),
+    ):
+        assert mine.to_bag() == wanted
+    assert here_again.table.schema == here.relation(spelled.table, plain.schema).table.schema
+
+
 @given(st.lists(st.tuples(rows_of(st.integers(0, 2), NAMES), COUNTS), max_size=10))
 def test_unsigned_lines_lead_to_every_row_of_the_support_and_to_none_that_is_not_there(lines):
     """What protocols take keys from: no sign may cancel another, here as in a bag."""

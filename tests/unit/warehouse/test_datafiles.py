@@ -10,6 +10,7 @@ import pytest
 
 from unit.warehouse.every_type import EVERY_TYPE
 from viewkeeper.algebra.types import DOUBLE, STRING, Schema
+from viewkeeper.coding import together
 from viewkeeper.errors import InvariantViolated, WarehouseError
 from viewkeeper.warehouse.columns import schema_from_json, schema_to_json, stored_arrow_schema
 from viewkeeper.warehouse.datafiles import (
@@ -72,6 +73,32 @@ def test_a_written_file_is_measured_and_read_back(tmp_path: Path) -> None:
     assert counted.to_pylist() == [{"x": 1.0, "name": "a", "_count": 2}]
     assert repeated(counted).num_rows == 2
     assert write_arrow(storage, "views/v", table.slice(0, 0), "changes").files == ()
+
+
+def test_a_coded_column_is_written_as_any_other(tmp_path: Path) -> None:
+    """Readers find the column's own type; pieces that were coded apart come together."""
+    storage = Storage.at(tmp_path)
+    storage.make_folder("views/v")
+    words = [f"{'long ' * 9}{number}" for number in range(300)]
+    pieces = [
+        rows(*((float(n), words[(n * step) % 300], 1, n) for n in range(2_000)))
+        for step in (7, 1, 300)
+    ]
+    plain = pa.concat_tables(pieces)
+    coded = [piece.set_column(1, "name", piece["name"].dictionary_encode()) for piece in pieces[:2]]
+    given = together([*coded, pieces[2]])
+    stored = stored_form("v", given, SCHEMA)
+    assert pa.types.is_dictionary(stored["name"].type)
+    sizes = set()
+    for table in (stored, plain):
+        (file,) = write_arrow(storage, "views/v", table, "changes").files
+        found = pq.read_table(tmp_path / "views" / "v" / file.path)
+        assert found.schema.equals(stored_arrow_schema(SCHEMA))
+        assert found.equals(plain)
+        codings = pq.ParquetFile(tmp_path / "views" / "v" / file.path).metadata.row_group(0)
+        assert "RLE_DICTIONARY" in codings.column(1).encodings
+        sizes.add(file.size // 10_000)
+    assert len(sizes) == 1
 
 
 def test_a_file_with_other_columns_is_refused_when_it_is_read(tmp_path: Path) -> None:

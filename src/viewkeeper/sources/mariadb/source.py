@@ -101,9 +101,9 @@ class MariaDBSource(Source):
     def start_position(self) -> Position:
         # Not where the log ends now: a transaction is written to the log before queries see it, and
         # with a semi-synchronous replica long before. A cut might miss what the feed has left behind.
-        with self._asking(f"read the binary log of source {self.name}") as link:
-            with transaction(link, SNAPSHOT):
-                place = snapshot_place(link, self.name)
+        asking = self._asking(f"read the binary log of source {self.name}")
+        with asking as link, transaction(link, SNAPSHOT):
+            place = snapshot_place(link, self.name)
         return replace(place, born=self._birth_of(place.file)).as_position()
 
     def compare_positions(self, left: Position, right: Position) -> int:

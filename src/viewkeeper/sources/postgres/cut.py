@@ -27,11 +27,11 @@ from viewkeeper.sources.interface import (
     broken_query,
     cut_lost,
 )
-from viewkeeper.sources.postgres.catalogue import Described, quote
+from viewkeeper.sources.postgres.catalogue import Column, Described, quote
 from viewkeeper.sources.postgres.codec import codec_of_result
 from viewkeeper.sources.postgres.connection import ArrowLink
 from viewkeeper.sources.postgres.position import lsn_number, make_position
-from viewkeeper.sources.postgres.reading import fitted, key_arrays, key_condition
+from viewkeeper.sources.postgres.reading import fitted, key_arrays, key_condition, spelled_out
 from viewkeeper.sources.postgres.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -203,10 +203,18 @@ class PostgresCut(Cut):
                     yield fitted(batch, target, self._source.name, question.relation)
                 return
             key_columns = [self._column(each, name) for name in question.key_columns]
-            sql += f" WHERE {key_condition(key_columns)}"
             for arrays in key_arrays(question.keys, key_columns, KEYS_PER_QUESTION_MAX):
-                for batch in self._link.table(sql, arrays).to_batches():
+                for batch in self._keyed(sql, key_columns, arrays):
                     yield fitted(batch, target, self._source.name, question.relation)
+
+    def _keyed(
+        self, sql: str, key_columns: Sequence[Column], arrays: pa.RecordBatch
+    ) -> Iterator[pa.RecordBatch]:
+        spelled = spelled_out(arrays)
+        if spelled is not None:
+            return self._link.batches(f"{sql} WHERE {key_condition(key_columns, spelled)}")
+        answer = self._link.table(f"{sql} WHERE {key_condition(key_columns)}", arrays)
+        return iter(answer.to_batches())
 
     def _column(self, each: Described, name: str) -> Any:
         column = each.column(name)

@@ -2,6 +2,9 @@
 
 Keys travel as arrays, one per key column, bound as parameters. Measured against a temporary table
 filled by COPY: the arrays won at 1, 1,000 and 100,000 keys, and need no right to create anything.
+
+An answer to a question with parameters is complete before its first row can be taken; without any it comes
+by COPY, piece by piece, for a third less of our time. So many whole numbers stand in the question itself.
 """
 
 from __future__ import annotations
@@ -19,6 +22,9 @@ from viewkeeper.errors import SourceError, UsageError
 from viewkeeper.sources.postgres.catalogue import Column, quote
 from viewkeeper.sources.postgres.codec import Codec
 
+# From so many keys on they are spelled out.
+SPELLED_KEYS_MIN = 1_000
+
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 # What Python's and Spark's dates can hold. PostgreSQL's infinities wrap around in the driver and
@@ -27,13 +33,27 @@ _DAYS = (-719162, 2932896)
 _MICROSECONDS = (-62135596800000000, 253402300799999999)
 
 
-def key_condition(columns: Sequence[Column]) -> str:
-    """``WHERE`` for the arrays ``$1``, ``$2`` …: rows whose key is among them, each row once."""
+def key_condition(columns: Sequence[Column], arrays: Sequence[str] | None = None) -> str:
+    """``WHERE`` for the arrays, or else ``$1``, ``$2`` …: rows whose key is among them, each row once."""
     matched = [_codec(c).match.format(quote(c.name)) for c in columns]
-    arrays = [f"${n}::{_array_cast(_codec(c))}" for n, c in enumerate(columns, start=1)]
+    if arrays is None:
+        arrays = [f"${n}::{_array_cast(_codec(c))}" for n, c in enumerate(columns, start=1)]
     if len(columns) == 1:
         return f"{matched[0]} = ANY({arrays[0]})"
     return f"({', '.join(matched)}) IN (SELECT * FROM unnest({', '.join(arrays)}))"
+
+
+def spelled_out(arrays: pa.RecordBatch) -> list[str] | None:
+    """The arrays as they may stand in a question's text; None where they are few, or not of whole numbers."""
+    is_plain = all(column.type.value_type == pa.int64() for column in arrays.columns)
+    if not is_plain or len(arrays.column(0)[0]) < SPELLED_KEYS_MIN:
+        return None
+    return [f"'{{{_listed(column.flatten())}}}'::int8[]" for column in arrays.columns]
+
+
+def _listed(numbers: pa.Array) -> str:
+    texts = pa.ListArray.from_arrays([0, len(numbers)], numbers.cast(pa.string()))
+    return str(pc.binary_join(texts, ",")[0].as_py())
 
 
 def _array_cast(codec: Codec) -> str:
