@@ -141,9 +141,18 @@ def _combined(
     return numbers[: len(mine)], numbers[len(mine) :]
 
 
+def are_scattered(column: pa.ChunkedArray) -> bool:
+    """Whether its values are whole numbers that do not lie close together."""
+    return _are_numbers(column) and not _are_close(column.to_numpy())
+
+
+def _are_numbers(column: pa.ChunkedArray) -> bool:
+    return bool(column.type == pa.int64() and len(column) and not column.null_count)
+
+
 def small_numbers(column: pa.ChunkedArray) -> Numbers:
     """A number for every line, none negative and none large, the same for the same values and NULLs."""
-    if column.type == pa.int64() and len(column) and not column.null_count:
+    if _are_numbers(column):
         values = column.to_numpy()
         # Keys are often given one after the other: then they are such numbers, but for where they begin.
         if _are_close(values):

@@ -12,11 +12,12 @@ from __future__ import annotations
 from functools import reduce
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from viewkeeper.spark.arrow import COUNT
-from viewkeeper.spark.matching import Numbers, combined_numbers, small_numbers
+from viewkeeper.spark.matching import Numbers, are_scattered, combined_numbers, small_numbers
 
 
 def versions(table: pa.Table, lo: str, hi: str) -> pa.Table:
@@ -67,11 +68,20 @@ def _set_aside(columns: list[pa.ChunkedArray], lines: int) -> tuple[Numbers, Num
         if not len(several):
             break
         found = column if len(several) == lines else column.take(pa.array(several))
+        if are_scattered(found):
+            several = several[_may_repeat(found.to_numpy())]
+            found = column.take(pa.array(several))
         codes = small_numbers(found)
         several = several[np.bincount(codes)[codes] > 1]
     is_alone = np.ones(lines, bool)
     is_alone[several] = False
     return np.flatnonzero(is_alone), several
+
+
+def _may_repeat(values: Numbers) -> npt.NDArray[np.bool_]:
+    """Whether another value ends with the same bits: few that occur once do, and all that occur twice."""
+    endings = values & ((1 << (2 * len(values)).bit_length()) - 1)
+    return np.bincount(endings)[endings] > 1
 
 
 def _numbered(columns: list[pa.ChunkedArray], lines: int) -> Numbers:
