@@ -81,7 +81,8 @@ def _set_aside(columns: list[pa.ChunkedArray], lines: int) -> tuple[Numbers, Num
 def _may_repeat(values: Numbers) -> npt.NDArray[np.bool_]:
     """Whether another value ends with the same bits: few that occur once do, and all that occur twice."""
     endings = values & ((1 << (2 * len(values)).bit_length()) - 1)
-    return np.bincount(endings)[endings] > 1
+    is_shared: npt.NDArray[np.bool_] = np.bincount(endings)[endings] > 1
+    return is_shared
 
 
 def _numbered(columns: list[pa.ChunkedArray], lines: int) -> Numbers:
