@@ -26,6 +26,7 @@ from viewkeeper.runtime.evolution_log import EvolutionLog
 from viewkeeper.runtime.evolving import Evolution
 from viewkeeper.runtime.feeds import Away, Back, Delivery, Failure, Feeds, Message
 from viewkeeper.runtime.group import Group
+from viewkeeper.runtime.memory import allow_huge_pages
 from viewkeeper.runtime.pacing import Pace, SourceLimits
 from viewkeeper.runtime.surroundings import Cycle, Limits, Surroundings
 from viewkeeper.runtime.units import Unit, Units
@@ -158,11 +159,13 @@ class Pipeline:
         # the time would cost a third of the capture.
         self._collection = gc.get_threshold()
         gc.set_threshold(*COLLECTION)
+        self._had_huge_pages = allow_huge_pages(False)
         self.writer.is_behind = lambda: any(group.is_behind for group in self.groups)
         return self
 
     def __exit__(self, *_: object) -> None:
         gc.set_threshold(*self._collection)
+        allow_huge_pages(self._had_huge_pages)
         self.writer.is_behind = lambda: False
         for group in self.groups:
             group.rest()
