@@ -45,7 +45,7 @@ WARM_ORDERS = 200_000
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--orders", type=int, default=1_000_000, help="of the load on a cluster")
+    parser.add_argument("--orders", type=int, default=3_000_000, help="of the load on a cluster")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", type=Path, default=REPOSITORY / "build" / "scaling.json")
     parser.add_argument("--document", type=Path)
