@@ -1,8 +1,8 @@
 """Columns whose values repeat, as codes into a dictionary: Arrow's dictionary arrays.
 
-A change of one row may show in a thousand rows of a view. Writing its name a thousand times takes more time
-than finding the rows did, mostly the system's, for fresh memory; codes take a fifth of it, and Parquet has a
-dictionary of its own. They are a form of a column, never its type: whoever can't bear them decodes.
+A change of one row may show in a thousand rows of a view. Writing its name a thousand times costs time and
+fresh memory, and Parquet has a dictionary of its own. Codes are a form of a column, never its type: whoever
+can't bear them decodes.
 """
 
 from __future__ import annotations
@@ -48,6 +48,19 @@ def together(tables: Sequence[pa.Table]) -> pa.Table:
 def decoded(table: pa.Table, types: pa.Schema) -> pa.Table:
     """The table in its plain types."""
     return table.cast(types) if any(map(is_coded, table.schema)) else table
+
+
+def line_bytes(table: pa.Table) -> float:
+    """About how long a line is, on average, when nothing is coded."""
+    return sum(map(_value_bytes, table.columns))
+
+
+def _value_bytes(column: pa.ChunkedArray) -> float:
+    if is_coded(column):
+        column = pa.chunked_array(
+            [chunk.dictionary for chunk in column.chunks], column.type.value_type
+        )
+    return float(column.nbytes / max(len(column), 1))
 
 
 def with_codes_kept(types: pa.Schema, table: pa.Table) -> pa.Schema:

@@ -40,7 +40,7 @@ from viewkeeper.algebra.inference import type_of
 from viewkeeper.algebra.relation import JoinKeys
 from viewkeeper.algebra.types import INTEGER, Field, Kind, Schema
 from viewkeeper.arrow import arrow_type
-from viewkeeper.coding import decoded, is_coded, plain, taken, together, with_codes_kept
+from viewkeeper.coding import decoded, is_coded, line_bytes, plain, taken, together, with_codes_kept
 from viewkeeper.errors import invariant
 from viewkeeper.spark.arrow import (
     COUNT,
@@ -312,8 +312,7 @@ class StagedRelation(SparkRelation):
             [plain(left.column(self.schema.position(name))) for name, _ in on],
             [plain(right.column(other.schema.position(name))) for _, name in on],
         )
-        line_bytes = sum(t.nbytes / max(t.num_rows, 1) for t in (left, right))
-        if found.pairs * line_bytes > IN_ARROW_BYTES_MAX:
+        if found.pairs * (line_bytes(left) + line_bytes(right)) > IN_ARROW_BYTES_MAX:
             return None
         mine, theirs = found.lines()
         pairs = _Pairs(left, right, pa.array(mine), pa.array(theirs))

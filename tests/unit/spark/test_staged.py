@@ -168,6 +168,19 @@ def test_columns_whose_values_repeat_are_coded_and_whatever_is_done_with_them_gi
     assert here_again.table.schema == here.relation(spelled.table, plain.schema).table.schema
 
 
+def test_a_line_is_as_long_as_it_would_be_without_codes():
+    """A join that would be too large for memory must not look small because its side is coded."""
+    import pyarrow as pa
+
+    from viewkeeper.coding import line_bytes
+
+    plain = pa.table({"k": list(range(1_000)), "name": ["x" * 500] * 1_000})
+    coded = plain.set_column(1, "name", plain["name"].dictionary_encode())
+    assert coded.nbytes < plain.nbytes / 10
+    assert line_bytes(coded) == pytest.approx(line_bytes(plain), rel=0.02)
+    assert line_bytes(plain.slice(0, 0)) == line_bytes(coded.slice(0, 0)) - 504 == 0
+
+
 @given(st.lists(st.tuples(rows_of(st.integers(0, 2), NAMES), COUNTS), max_size=10))
 def test_unsigned_lines_lead_to_every_row_of_the_support_and_to_none_that_is_not_there(lines):
     """What protocols take keys from: no sign may cancel another, here as in a bag."""
