@@ -21,6 +21,7 @@ PROJECT_FILE = "viewkeeper.toml"
 VIEWS_FOLDER = "views"
 TIE_TIMEOUT_SECONDS = 30.0
 OVERDUE = ("show-parts", "keep-waiting")
+DRIVER_MEMORY = "spark.driver.memory"
 
 # What each table of the file may hold, and the type of it.
 _KEYS: dict[str, dict[str, type | tuple[type, ...]]] = {
@@ -30,7 +31,7 @@ _KEYS: dict[str, dict[str, type | tuple[type, ...]]] = {
         "keep_transactions": (int, float),
         "keep_days": (int, float),
     },
-    "spark": {"master": str, "config": dict, "stage": str},
+    "spark": {"master": str, "driver_memory": str, "config": dict, "stage": str},
     "sources.*": {
         "url": str,
         "feed_url": str,
@@ -86,6 +87,8 @@ class ProjectConfig:
     spark_config: Mapping[str, str] = field(default_factory=dict)
     # A folder that the driver and all executors see, for tables on their way to Spark.
     spark_stage: str | None = None
+    # As Spark writes it, e.g. 4g; None: as usual.
+    spark_driver_memory: str | None = None
     keep_transactions: float | None = None
     keep_days: float | None = None
     # Transactions over several sources: how long their parts are waited for, and what then.
@@ -148,6 +151,7 @@ def read_project(folder: Path) -> ProjectConfig:
         warehouse_options={k: filled(str(v)) for k, v in warehouse.get("options", {}).items()},
         spark_config={k: str(v) for k, v in spark.get("config", {}).items()},
         spark_stage=str((folder / spark["stage"]).absolute()) if "stage" in spark else None,
+        spark_driver_memory=_driver_memory(spark, file),
         keep_transactions=warehouse.get("keep_transactions"),
         keep_days=warehouse.get("keep_days"),
         tie_timeout_seconds=ties.get("timeout_seconds", TIE_TIMEOUT_SECONDS),
@@ -156,6 +160,26 @@ def read_project(folder: Path) -> ProjectConfig:
         audit_keys=audit.get("keys"),
         knowledge=document.get("knowledge", {}),
     )
+
+
+def _driver_memory(spark: Mapping[str, Any], file: Path) -> str | None:
+    """What the driver's JVM may take; it must be said in one place only."""
+    found = spark.get("driver_memory")
+    if found is None:
+        return None
+    if not re.fullmatch(r"[1-9][0-9]*[mgMG]", found):
+        raise _bad(
+            file,
+            f"driver_memory in [spark] is no amount of memory: {found}",
+            hint='write, for example, driver_memory = "4g" or "1500m"',
+        )
+    if DRIVER_MEMORY in spark.get("config", {}):
+        raise _bad(
+            file,
+            f"driver_memory in [spark] and {DRIVER_MEMORY} in [spark.config] say the same thing",
+            hint="leave one of the two lines out",
+        )
+    return str(found)
 
 
 def filled(text: str) -> str:

@@ -1,8 +1,8 @@
 """The judge: every state that the warehouse showed, against what the witness saw the sources commit.
 
-Knows no fault and no protocol. The level is decided by `viewkeeper.consistency.check`; what is done here
-is to find the cut that each state claims to be. Copies of single relations say it: where they stand in
-their source's history, all views of the same state must stand.
+Knows no fault and no protocol. The main group is judged by its copies of relations (`witnessing.judging`);
+views over one source by a search through its history; those that are too large to remember by what
+their source computes itself.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from chaos.scenery import BULKY, MAIN, MONEY, PINS, PROFILES, SCHEMAS, SINGLE, VIEWS
 from chaos.witness import Witness
 from viewkeeper.algebra import Bag
-from viewkeeper.consistency import SourceHistories, check
+from viewkeeper.consistency import check
 from viewkeeper.merging.groups import partition
 from viewkeeper.timeline import Cut
 from viewkeeper.views import Level, RelationName, ViewDefinition
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.parsing.parser import parse_view
 from viewkeeper.warehouse import Warehouse
+from witnessing.judging import Span, history_until, judged, states_of
 
 
 @dataclass
@@ -38,13 +39,6 @@ def definition(view: str) -> ViewDefinition:
     """The view over the relations as they were in the beginning; renames do not change its rows."""
     catalog = Catalog(tuple(CatalogRelation(name, schema) for name, schema in SCHEMAS.items()))
     return parse_view(view, VIEWS[view], catalog)
-
-
-class Span(NamedTuple):
-    """The states that are looked at."""
-
-    first: int
-    last: int
 
 
 def judge(
@@ -124,18 +118,11 @@ def _main(
     definitions = [definition(view) for view in views]
     relations = tuple(dict.fromkeys(name for d in definitions for name in d.relations))
     histories = witness.histories(relations)
-    per_view = [_states(warehouse, d, span) for d in definitions]
-    states = list(zip(*per_view, strict=True))
-    try:
-        claims = _claims(views, states, histories)
-    except LookupError as error:
-        return f"{error} (states are counted from {span.first})"
-    if is_whole and claims[-1] != histories.end:
-        return f"the last state is at {claims[-1]}, the sources are at {histories.end}"
-    seen = _until(histories, claims[-1])
-    verdict = check(definitions, seen, states, claims)
-    if not verdict.claims_hold or not verdict.meets(level):
-        return f"the main group is {verdict.level}, not {level}: {verdict.violation}"
+    states = list(zip(*(states_of(warehouse, d, span) for d in definitions), strict=True))
+    verdict = judged(definitions, states, histories, PINS, is_whole=is_whole)
+    if not verdict.meets(level):
+        told = f"the main group is {verdict.level}, not {level}: {verdict.problem}"
+        return f"{told} (states are counted from {span.first})"
     return ""
 
 
@@ -160,59 +147,6 @@ def _apart(stopped: str) -> tuple[tuple[str, ...], ...]:
     return partition(going)
 
 
-def _claims(
-    views: Sequence[str], states: Sequence[tuple[Bag, ...]], histories: SourceHistories
-) -> list[Cut]:
-    """For each state the cut that its copies stand at, never before that of the state before."""
-    used = {source: pins for source, pins in PINS.items() if source in histories.lengths}
-    places = {source: _places(histories, [n for _, n in pins]) for source, pins in used.items()}
-    claims: list[Cut] = []
-    so_far = dict.fromkeys(used, 0)
-    for index, state in enumerate(states):
-        for source, pins in used.items():
-            shown = tuple(state[views.index(view)] for view, _ in pins)
-            known = places[source].get(shown, ())
-            later = [number for number in known if number >= so_far[source]]
-            if not later:
-                reason = "only earlier in its history" if known else "never"
-                raise LookupError(
-                    f"state {index} shows {source} as it was {reason}: "
-                    f"{_nearest(shown, places[source], so_far[source])}"
-                )
-            so_far[source] = later[0]
-        claims.append(Cut.of(so_far))
-    return claims
-
-
-def _places(
-    histories: SourceHistories, names: Sequence[RelationName]
-) -> dict[tuple[Bag, ...], list[int]]:
-    """When each content of some relations of a source was the present."""
-    found: dict[tuple[Bag, ...], list[int]] = {}
-    length = histories.lengths[names[0].source]
-    for number in range(length + 1):
-        contents = tuple(histories.contents(name, number) for name in names)
-        found.setdefault(contents, []).append(number)
-    return found
-
-
-def _nearest(shown: tuple[Bag, ...], places: dict[tuple[Bag, ...], list[int]], at: int) -> str:
-    def distance(contents: tuple[Bag, ...]) -> int:
-        return sum(len(a - b) for a, b in zip(shown, contents, strict=True))
-
-    best = min(places, key=distance)
-    rows = [row for a, b in zip(shown, best, strict=True) for row in (a - b).sorted()]
-    return f"before it stood at {at}; nearest are {places[best]}, different by {rows[:6]}"
-
-
-def _until(histories: SourceHistories, end: Cut) -> SourceHistories:
-    """The histories up to a cut: what a run that was cut off could have seen."""
-    ends = dict(end)
-    return SourceHistories(
-        histories.initial, {s: ts[: ends[s]] for s, ts in histories.transactions.items()}
-    )
-
-
 # -- views over one source ----------------------------------------------------------------------------
 
 
@@ -227,7 +161,7 @@ def _single(
 ) -> str:
     meant = definition(view)
     histories = witness.histories(meant.relations)
-    states = [(state,) for state in _states(warehouse, meant, span)]
+    states = [(state,) for state in states_of(warehouse, meant, span)]
     if view == "bank" and (wrong := _lost_money(states)):
         return wrong
     if not is_whole:
@@ -238,12 +172,12 @@ def _single(
             end = next((n for n in numbers if histories.contents(name, n) == last), None)
             if end is None:
                 return f"the last state of {view} is that of no moment of {source}"
-            histories = _until(histories, Cut.of({source: end}))
+            histories = history_until(histories, Cut.of({source: end}))
         else:
             return ""
     verdict = check([meant], histories, states)
     if not verdict.meets(level):
-        return f"{view} is {verdict.level}, not {level}: {verdict.violation}"
+        return f"{view} is {verdict.level}, not {level}: {verdict.problem}"
     return ""
 
 
@@ -290,32 +224,6 @@ def _people(warehouse: Warehouse, witness: Witness, span: Span, is_whole: bool) 
 # -- reading ------------------------------------------------------------------------------------------
 
 
-def _states(warehouse: Warehouse, meant: ViewDefinition, span: Span) -> list[Bag]:
-    """Every state of a view, by its change feed where one reaches so far."""
-    view, schema = meant.name, meant.schema
-    inside = [
-        entry.views[view].incarnation
-        for entry in warehouse.history()
-        if entry.last_txn >= span.first and entry.first_txn <= span.last + 1 and view in entry.views
-    ]
-    if len(set(inside)) > 1:
-        return [
-            _bag(warehouse.read_arrow(view, txn, with_count=True), schema)
-            for txn in range(span.first, span.last + 1)
-        ]
-    state = _bag(warehouse.read_arrow(view, span.first, with_count=True), schema)
-    by_txn: dict[int, list[Any]] = {}
-    for row in warehouse.changes_arrow(view, span.first, span.last).to_pylist():
-        values = tuple(row[name] for name in schema.names)
-        by_txn.setdefault(row["_txn"], []).append((values, row["_count"]))
-    states = [state]
-    for txn in range(span.first + 1, span.last + 1):
-        if txn in by_txn:
-            state = state + Bag.signed(schema, by_txn[txn])
-        states.append(state)
-    return states
-
-
 def _changed_at(warehouse: Warehouse, view: str, span: Span) -> list[int]:
     """The states in which a view may differ from the one before."""
     numbers = {span.first, span.last}
@@ -324,13 +232,6 @@ def _changed_at(warehouse: Warehouse, view: str, span: Span) -> list[int]:
             last = min(entry.last_txn, span.last)
             numbers |= set(range(max(span.first, entry.first_txn), last + 1))
     return sorted(numbers)
-
-
-def _bag(table: Any, schema: Any) -> Bag:
-    return Bag.signed(
-        schema,
-        [(tuple(r[name] for name in schema.names), r["_count"]) for r in table.to_pylist()],
-    )
 
 
 def _shown(table: Any) -> tuple[str, ...]:

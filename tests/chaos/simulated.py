@@ -51,7 +51,7 @@ def play(seed: int) -> Found:
     outcome = simulated(
         protocol, seed, SIZES[seed % len(SIZES)], NETWORKS[seed // 3 % len(NETWORKS)]
     )
-    problem = "" if outcome.is_good else str(outcome.verdict.violation)
+    problem = "" if outcome.is_good else outcome.problem
     return Found(seed, protocol.name, outcome.transactions, outcome.states, problem)
 
 

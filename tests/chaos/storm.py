@@ -101,7 +101,11 @@ class Storm:
         self._ending = threading.Event()
 
     def rage(self, seconds: float, rounds_max: int | None = None) -> Report:
-        """For so long, or until something is wrong; a round that has begun is finished."""
+        """For so long, or until something is wrong; a round that has begun is finished.
+
+        The time begins when the views are filled, and there is always one round: however long a busy
+        machine takes to get there, a storm that saw nothing would prove nothing.
+        """
         started = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="viewkeeper-chaos-") as name:
             folder = Path(name)
@@ -112,7 +116,7 @@ class Storm:
                 witness = Witness(world, self._seed)
                 rig = Rig(world, witness, run, self._ending, self._bulk_rows)
                 self._begin(rig)
-                for each in self._rounds(started, seconds, rounds_max):
+                for each in self._rounds(time.monotonic(), seconds, rounds_max):
                     self._round(rig, each)
                     self.report.seconds = time.monotonic() - started
                     if self.report.violations:
@@ -135,7 +139,7 @@ class Storm:
 
     def _rounds(self, started: float, seconds: float, rounds_max: int | None) -> Iterator[Round]:
         for each in rounds(self._seed, self._actions):
-            if time.monotonic() - started >= seconds:
+            if each.number > 1 and time.monotonic() - started >= seconds:
                 return
             if rounds_max is not None and each.number > rounds_max:
                 return

@@ -92,7 +92,7 @@ def echo() -> tuple[str, int]:
 def test_a_way_can_fall_silent_be_refused_and_open_again():
     way = Way(echo())
     try:
-        with socket.create_connection((way.host, way.port), timeout=10) as client:
+        with socket.create_connection((way.host, way.port), timeout=300) as client:
             client.sendall(b"there")
             assert client.recv(10) == b"there"
             way.silent.set()
@@ -102,10 +102,10 @@ def test_a_way_can_fall_silent_be_refused_and_open_again():
                 client.recv(10)
         way.open_again()
         way.close_all()
-        with socket.create_connection((way.host, way.port), timeout=10) as client:
+        with socket.create_connection((way.host, way.port), timeout=300) as client:
             assert client.recv(10) == b""
         way.open_again()
-        with socket.create_connection((way.host, way.port), timeout=10) as client:
+        with socket.create_connection((way.host, way.port), timeout=300) as client:
             client.sendall(b"again")
             assert client.recv(10) == b"again"
     finally:

@@ -1,8 +1,7 @@
-"""Writers whose every transaction is known: the histories that the judge believes.
+"""Writers whose every transaction is known: the histories that the judge believes (`witnessing.books`).
 
-Each source has one thread that commits, so the order of commits is known. What a transaction did is not
-taken from its statements: the tables are read again after every commit, also after one whose outcome
-nobody told because the server was killed.
+Each source has one thread that commits. The tables are read again after every commit, also after one
+whose outcome is not known because the server was killed.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import psycopg
 import pymysql
@@ -21,10 +21,10 @@ from chaos.scenery import BULKY, SCHEMAS, SOURCES
 from chaos.traffic import Abort, Traffic
 from chaos.world import World
 from live.sources.rig import Writer
-from viewkeeper.algebra import Bag
+from viewkeeper.algebra import Bag, Schema
 from viewkeeper.consistency import SourceHistories
-from viewkeeper.timeline import Transaction
 from viewkeeper.views import RelationName
+from witnessing.books import Books
 
 CONFLICTS = (psycopg.errors.IntegrityError, pymysql.err.IntegrityError, sqlite3.IntegrityError)
 LOST = (
@@ -44,7 +44,8 @@ class Witness:
         self.world = world
         self.traffic = Traffic(seed)
         self._pauses = {source: random.Random(f"{seed} pause {source}") for source in SOURCES}
-        self.locks = {source: threading.RLock() for source in SOURCES}
+        self.books = Books(SCHEMAS, self._read)
+        self.locks = self.books.locks
         self._writers: dict[str, Writer] = {}
         self._go = threading.Event()
         self._ending = threading.Event()
@@ -52,9 +53,6 @@ class Witness:
         self.transactions = 0
         self.stall_seconds_max = 0.0
         self.errors: list[str] = []
-        self._now: dict[RelationName, Bag] = {}
-        self.initial: dict[RelationName, Bag] = {}
-        self.scripts: dict[str, list[Transaction]] = {}
         # What the views over tables that are too large should be, after each of their transactions.
         self.bulk_states: dict[str, list[frozenset[tuple[int, ...]]]] = {}
         self._threads = [
@@ -100,38 +98,19 @@ class Witness:
 
     def begin_history(self) -> None:
         """What is there now is the beginning. To be called while nobody writes."""
-        for source in SOURCES:
-            self._now |= self._contents(source, self._writers[source])
-        self.initial = dict(self._now)
-        self.scripts = {source: [] for source in SOURCES}
+        self.books.begin(self._writers)
         self.bulk_states = {view: [self._bulk(view)] for view in BULKY}
 
     @property
     def now(self) -> dict[RelationName, Bag]:
-        return dict(self._now)
+        return self.books.now
 
     def histories(self, relations: tuple[RelationName, ...]) -> SourceHistories:
-        """The transactions as far as they concern some relations, numbered anew."""
-        sources = {name.source for name in relations}
-        scripts: dict[str, list[Transaction]] = {source: [] for source in sources}
-        for source in sources:
-            for transaction in self.scripts[source]:
-                changes = tuple(c for c in transaction.changes if c[0] in relations)
-                if changes:
-                    number = len(scripts[source]) + 1
-                    scripts[source].append(Transaction(source, number, changes))
-        return SourceHistories({name: self.initial[name] for name in relations}, scripts)
+        return self.books.histories(relations)
 
     def record(self, source: str, writer: Writer) -> None:
         """Something was committed, or perhaps was: see what. Holding the source's lock."""
-        after = self._contents(source, writer)
-        changes = tuple(
-            (name, bag - self._now[name]) for name, bag in after.items() if bag != self._now[name]
-        )
-        self._now |= after
-        if changes:
-            script = self.scripts[source]
-            script.append(Transaction(source, len(script) + 1, changes))
+        self.books.record(source, writer)
         with self._committed:
             self.transactions += 1
             self._committed.notify_all()
@@ -160,14 +139,10 @@ class Witness:
             self._writers[source].close()
         self._writers[source] = self.world.writer(source)
 
-    def _contents(self, source: str, writer: Writer) -> dict[RelationName, Bag]:
-        found = {}
-        for name, schema in SCHEMAS.items():
-            if name.source == source:
-                table, columns = self.traffic.names[name]
-                rows = writer.fetch(f"SELECT {', '.join(columns)} FROM {table}")
-                found[name] = Bag.of(schema, [tuple(row) for row in rows])
-        return found
+    def _read(self, writer: Writer, name: RelationName, schema: Schema) -> list[tuple[Any, ...]]:
+        """A relation under the names that its table and columns have now."""
+        table, columns = self.traffic.names[name]
+        return [tuple(row) for row in writer.fetch(f"SELECT {', '.join(columns)} FROM {table}")]
 
     def _bulk(self, view: str) -> frozenset[tuple[int, ...]]:
         source, _ = BULKY[view]

@@ -6,21 +6,32 @@
 | ledger-before-tables | appends the ledger's row, then makes what it names | a kill in between leaves a row that names nothing |
 | one-way-compensation | adds what a cut does not show, never takes out what it shows too early | joins see the future |
 | ignore-restart-positions | reads on from now instead of from the ledger | what was committed in between is lost |
+| batch-under-last-number | puts a whole batch under its last number | states in between show nothing, then all at once |
+| held-back | shows each transaction two states later, within its batch | states that claim what they do not show |
+| torn-transactions | takes what a transaction deletes for one of its own | states between that never were, and a feed that tells of them |
+| one-state-early | shows each transaction with the one before it | states that show what they do not claim |
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 from chaos.scenery import SHOP
-from viewkeeper.protocols.messages import Reflected
-from viewkeeper.runtime import exact_cuts
+from viewkeeper.protocols.messages import TXN, Reflected
+from viewkeeper.runtime import epochs, exact_cuts
 from viewkeeper.runtime.epochs import Epochs
+from viewkeeper.runtime.feeds import Delivery, Message
 from viewkeeper.runtime.keeping import Keeping
 from viewkeeper.runtime.pipeline import Pipeline
+from viewkeeper.sources.interface import FeedItem, SourceTransaction
+from viewkeeper.sources.stretch import Numbers, one_by_one
 from viewkeeper.warehouse.commits import EpochCommit, Extent, check, check_written, epoch_entry
 from viewkeeper.warehouse.faults import failpoint
 from viewkeeper.warehouse.writer import Writer
@@ -59,7 +70,8 @@ def ledger_before_tables(put: Set) -> None:
             versions = {v: self._tables[v].version + 1 for v, w in written.items() if w.files}
             entry = epoch_entry(epoch, self._latest, written, versions, self.clock())
             self.append(entry)
-            failpoint("between-ledger-and-tables")
+            if versions:  # positions alone name no table: a kill does no harm there
+                failpoint("between-ledger-and-tables")
             self._commit_tables(epoch, written)
             return entry
 
@@ -88,6 +100,49 @@ def ignore_restart_positions(put: Set) -> None:
     put(Pipeline, "_position", position)
 
 
+def torn_transactions(put: Set) -> None:
+    right = Pipeline._deliver
+
+    def torn(transaction: FeedItem) -> list[FeedItem]:
+        if not isinstance(transaction, SourceTransaction):
+            return [transaction]
+        changes = transaction.changes
+        gone = tuple(change._replace(inserted=()) for change in changes if change.deleted)
+        come = tuple(change._replace(deleted=()) for change in changes if change.inserted)
+        return [transaction._replace(changes=part) for part in (gone, come) if part]
+
+    def deliver(self: Pipeline, message: Message) -> None:
+        if isinstance(message, Delivery):
+            items = (piece for item in one_by_one(message.items) for piece in torn(item))
+            message = replace(message, items=tuple(items))
+        right(self, message)
+
+    put(Pipeline, "_deliver", deliver)
+
+
+def renumbering(moved: Callable[[np.ndarray], np.ndarray]) -> Callable[[Set], None]:
+    """A run that shows the transactions of an epoch in other states than their own."""
+
+    def variant(put: Set) -> None:
+        def renumbered(
+            table: pa.Table, numbers: Numbers, states: Sequence[int], first: int
+        ) -> pa.Table:
+            place = table.schema.get_field_index(TXN)
+            which = np.searchsorted(numbers, table.column(place).to_numpy())
+            shown = moved(np.asarray(states, np.int64))[which] + first
+            return table.set_column(place, table.schema.field(place), pa.array(shown, pa.int64()))
+
+        put(epochs, "_renumbered", renumbered)
+
+    return variant
+
+
+# Which state of its epoch each transaction is shown in, instead of its own.
+MOVED: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "batch-under-last-number": lambda states: np.full_like(states, states[-1]),
+    "held-back": lambda states: np.minimum(states + 2, states[-1]),
+    "one-state-early": lambda states: np.maximum(states - 1, states[0]),
+}
 # Where a kill does the harm that a variant invites.
 POINTS = {
     "acknowledge-before-commit": ("acknowledged",),
@@ -98,6 +153,8 @@ VARIANTS: dict[str, Callable[[Set], None]] = {
     "ledger-before-tables": ledger_before_tables,
     "one-way-compensation": one_way_compensation,
     "ignore-restart-positions": ignore_restart_positions,
+    "torn-transactions": torn_transactions,
+    **{name: renumbering(moved) for name, moved in MOVED.items()},
 }
 
 

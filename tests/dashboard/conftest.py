@@ -10,13 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 from dashboard.serving import dashboard
 from dashboard.small_project import SmallProject
 from viewkeeper.dashboard.server import DashboardServer
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+# A machine that is busy with other tests is slow; Playwright's own limit for `expect` is five seconds.
+WAIT_MS = 180_000
+expect.set_options(timeout=WAIT_MS)
 
 
 @pytest.fixture
@@ -73,7 +76,7 @@ def examined_page(browser: Any, troubles: Troubles, server: DashboardServer) -> 
 def opened(browser: Any, troubles: Troubles, **options: Any) -> Iterator[Any]:
     context = browser.new_context(viewport={"width": 1280, "height": 850}, **options)
     found = context.new_page()
-    found.set_default_timeout(30_000)
+    found.set_default_timeout(WAIT_MS)
     found.on("console", lambda m: troubles.append(m.text) if m.type == "error" else None)
     found.on("pageerror", lambda error: troubles.append(str(error)))
     yield found

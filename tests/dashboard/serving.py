@@ -41,7 +41,7 @@ def ask(
     **headers: str,
 ) -> Answer:
     """One request; names of headers with underscores for hyphens."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=600)
     try:
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         connection.request(method, path, body, sent)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+import time
 from collections import Counter
 
 import pytest
@@ -11,6 +13,7 @@ from dashboard.serving import ask
 from dashboard.small_project import HOSTILE, RENAME
 from viewkeeper.cli import execute
 from viewkeeper.dashboard.chronicle import Chronicle
+from viewkeeper.sources.opening import open_source
 
 HISTORY = (
     ((1, "one", 1), (2, "two", 2)),
@@ -95,6 +98,55 @@ def test_figures_are_those_of_status(project, server, capsys):
     view, told = found["views"]["people"], status["views"]["people"]
     assert {name: view[name] for name in shared} == {name: told[name] for name in shared}
     assert found["sources"]["depot"]["position"] == status["sources"]["depot"]["position"]
+
+
+def test_a_change_that_waits_is_red_here_and_in_status(project, server, capsys):
+    project.commit(*HISTORY)
+    since = (dt.datetime.now(dt.UTC) - dt.timedelta(minutes=10)).isoformat()
+    change = {"id": "7", "source": "depot", "relation": "people", "status": "pending"}
+    change |= {"statement": "ALTER …", "views": ["people"]}
+    standing = {"views": {"people": since}, "sources": {"depot": since}, "approvals": [change]}
+    batch = {"epoch": 3, "txn": 3, "freshness_seconds": 0.56}
+    project.tell(standing=standing, batch=batch)
+    found = ask(server, "/api/overview").document
+    view = found["views"]["people"]
+    assert (found["health"]["verdict"], view["health"]["verdict"]) == ("bad", "bad")
+    assert "waits for your word" in view["health"]["reason"]
+    assert view["freshness_seconds"] >= 600  # not what the last batch had
+    assert found["approvals"] == [change]
+    assert execute(["status", "--check", "--json", "--project", str(project.folder)]) == 1
+    status = json.loads(capsys.readouterr().out)
+    assert (status["ok"], status["state"]) == (False, found["state"]) == (False, "waiting")
+    assert status["views"]["people"]["state"] == view["state"] == "waits for approval"
+    assert status["views"]["people"]["freshness_seconds"] >= 600
+
+
+def test_a_source_that_is_minutes_behind_is_not_in_order(project, server, capsys):
+    project.commit(*HISTORY)
+    since = (dt.datetime.now(dt.UTC) - dt.timedelta(minutes=10)).isoformat()
+    standing = {"views": {"people": since}, "sources": {"depot": since}, "approvals": []}
+    with open_source("depot", f"sqlite:///{project.folder}/depot.db", allow_setup=True) as depot:
+        depot.setup(["people"])
+    project.tell(standing=standing)
+    wait_until(lambda: ask(server, "/api/overview").document["sources"]["depot"]["state"] == "ok")
+    found = ask(server, "/api/overview").document
+    assert found["sources"]["depot"]["verdict"] == "bad"
+    assert found["views"]["people"]["health"]["verdict"] == "bad"
+    assert execute(["status", "--check", "--json", "--project", str(project.folder)]) == 1
+    status = json.loads(capsys.readouterr().out)
+    assert status["sources"]["depot"]["state"] == "behind"
+    # What a periodic view does not show before it is due is not late.
+    slow = {"people": {"level": "strong", "protocol": "periodic", "period_seconds": 3600.0}}
+    project.tell(standing=standing, views=slow)
+    assert execute(["status", "--check", "--json", "--project", str(project.folder)]) == 0
+    assert json.loads(capsys.readouterr().out)["problems"] == []
+
+
+def wait_until(is_true) -> None:
+    deadline = time.monotonic() + 60
+    while not is_true():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def test_rows_are_counted_once_and_then_kept_up(project, monkeypatch):
@@ -207,7 +259,7 @@ def test_every_endpoint_is_described_and_answers(project, server):
 def test_live_moments_are_a_stream(project, server):
     import http.client
 
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=600)
     connection.request("GET", "/api/events")
     response = connection.getresponse()
     assert response.headers["Content-Type"].startswith("text/event-stream")

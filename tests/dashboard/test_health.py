@@ -7,6 +7,7 @@ import pytest
 from viewkeeper.dashboard.health import (
     Health,
     lag_verdict,
+    of_approval,
     of_audit,
     of_freshness,
     of_run,
@@ -47,7 +48,7 @@ def test_what_each_of_the_three_says():
     waiting = of_run({"state": "waiting", "waiting": {"message": "shop is away"}})
     assert (waiting.verdict, "shop is away" in waiting.reason) == ("bad", True)
     asked = of_run({"state": "waiting", "waiting": {"statement": "ALTER TABLE t DROP COLUMN c"}})
-    assert (asked.verdict, "your word" in asked.reason) == ("warning", True)
+    assert (asked.verdict, "your word" in asked.reason) == ("bad", True)
     assert of_run({"state": "stopped"}).verdict == "idle"
     assert of_freshness(7, 5).verdict == "warning"
     assert of_freshness(None, 5).verdict == "good"
@@ -55,6 +56,17 @@ def test_what_each_of_the_three_says():
     assert of_audit({"verdict": "equal", "txn": 9}).verdict == "good"
     assert of_audit({"verdict": "running"}).verdict == "good"
     assert of_audit(None).verdict == "good"
+
+
+def test_a_schema_change_that_waits_is_a_red_mark_for_the_views_it_holds_up():
+    change = {"source": "shop", "relation": "orders", "status": "pending", "statement": "ALTER …"}
+    run = {"state": "waiting", "waiting": change}
+    assert of_approval(change).verdict == "bad"
+    assert "your word" in of_approval(change).reason
+    assert "rejected" in of_approval(change | {"status": "rejected"}).reason
+    assert of_approval(None).verdict == "good"
+    # A view of another group moves on.
+    assert of_run(run, view="elsewhere").verdict == "good"
 
 
 @pytest.mark.parametrize(

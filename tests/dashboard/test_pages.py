@@ -137,6 +137,26 @@ def test_a_rename_is_approved(page, project, server):
     assert page.get_by_role("button", name="Approve").count() == 0
 
 
+def test_a_view_that_waits_for_a_word_has_a_red_mark(page, project, server):
+    project.commit(((1, "one", 1),))
+    change = {name: RENAME[name] for name in ("id", "source", "relation", "statement", "status")}
+    since = "2026-05-01T12:00:00+00:00"
+    standing = {"views": {"people": since}, "sources": {"depot": since}}
+    project.tell(standing=standing | {"approvals": [change | {"views": ["people"]}]})
+    open_page(page, server, "/")
+    page.get_by_role("alert").get_by_text("people stands still").wait_for()
+    row = page.locator("tr", has=page.get_by_role("link", name="people"))
+    row.get_by_text("waits for your word").wait_for()
+    assert row.locator("[data-verdict='bad']").count() > 0
+    page.get_by_text("0 of 1").first.wait_for()  # views that are well
+    open_page(page, server, "/views/people")
+    page.get_by_text("it stands still").first.wait_for()
+    # The keeper has its word, and the page follows.
+    fresh = {"views": {"people": None}, "sources": {}, "approvals": []}
+    project.tell(standing=fresh)
+    page.get_by_text("it stands still").wait_for(state="detached")
+
+
 def test_the_lab_steps_through_figure_5(page, server):
     open_page(page, server, "/lab")
     page.get_by_label("Scenario").select_option("sweep-figure-5-concurrent")

@@ -33,14 +33,14 @@ def test_it_serves_until_it_is_told_to_end(project, number):
     stream = urllib.request.urlopen(f"{url}api/events")
     assert stream.readline() == b"retry: 1000\n"
     process.send_signal(number)
-    out, told = process.communicate(timeout=60)
+    out, told = process.communicate(timeout=600)
     assert (process.returncode, out, told) == (0, "", "")
 
 
 def test_off_loopback_the_address_carries_a_token(project):
     process, url = started(project.folder, "--host", "0.0.0.0")
     process.terminate()
-    process.communicate(timeout=60)
+    process.communicate(timeout=600)
     address, _, token = url.partition("#token=")
     assert address.startswith("http://localhost:")
     assert len(token) >= 32
@@ -51,7 +51,7 @@ def test_a_port_that_is_taken_is_told(project, capsys):
     port = url.rstrip("/").rpartition(":")[2]
     code = execute(["ui", "--port", port, "--json", "--project", str(project.folder)])
     process.terminate()
-    process.communicate(timeout=60)
+    process.communicate(timeout=600)
     assert code == 2
     assert json.loads(capsys.readouterr().out)["error"]["code"] == "port-taken"
 

@@ -150,6 +150,8 @@ def _decimals(schema: Schema, depth: int) -> list[Strategy]:
         st.builds(lambda a: Call("abs", (a,)), money),
         st.builds(lambda a, b: Call("coalesce", (a, b)), money, operand),
         st.builds(lambda a, b: Call("nullif", (a, b)), money, operand),
+        st.builds(lambda a: Cast(a, MONEY), deeper(DOUBLE)),
+        st.builds(lambda a: Cast(Cast(a, STRING), MONEY), deeper(INTEGER)),
     ]
 
 
@@ -184,7 +186,11 @@ def _booleans(schema: Schema, depth: int) -> list[Strategy]:
 
 def _days(schema: Schema, depth: int) -> list[Strategy]:
     moment = expressions(schema, LOCAL_TIMESTAMP, depth=depth)
-    return [st.builds(lambda a: Cast(a, DATE), moment)]
+    day = expressions(schema, DATE, depth=depth)
+    return [
+        st.builds(lambda a: Cast(a, DATE), moment),
+        st.builds(lambda a: Cast(Cast(a, STRING), DATE), day),
+    ]
 
 
 def _moments(schema: Schema, depth: int) -> list[Strategy]:

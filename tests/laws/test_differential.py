@@ -32,6 +32,7 @@ from viewkeeper.algebra.expressions import (
     columns_of,
 )
 from viewkeeper.algebra.types import (
+    DATE,
     DOUBLE,
     INTEGER,
     INTEGER_MAX,
@@ -106,6 +107,10 @@ def _row(data: Bag, case: int) -> dict:
     return next(dict(zip(data.schema.names, row, strict=True)) for row, _ in data if row[0] == case)
 
 
+def _with(end: str) -> Call:
+    return Call("concat", (Cast(Column("i"), STRING), Literal(end, STRING)))
+
+
 FAILING = {
     "sum too large": (Arithmetic("+", Column("i"), Literal(1, INTEGER)), INTEGER_MAX),
     "product too large": (Arithmetic("*", Column("i"), Column("i")), INTEGER_MAX),
@@ -125,6 +130,14 @@ FAILING = {
         10**10,
     ),
     "text is no integer": (Cast(Call("concat", (Cast(Column("i"), STRING),) * 2), INTEGER), -5),
+    "text is no number": (Cast(_with("x"), decimal_type(9, 2)), 1),
+    "number in a text too large": (Cast(_with("e400"), decimal_type(9, 2)), 1),
+    "double too large for a decimal": (
+        Cast(Cast(Column("i"), DOUBLE), decimal_type(38, 2)),
+        10**15,
+    ),
+    "text is no date": (Cast(_with("-13-01"), DATE), 2020),
+    "year that dates do not have": (Cast(_with("-01-01"), DATE), 12020),
     "position past 32 bits": (
         Call("substring", (Literal("abc", STRING), Column("i"))),
         2**31,

@@ -24,7 +24,13 @@ from viewkeeper.evolution.mapping import (
     Place,
     RelationMove,
 )
-from viewkeeper.evolution.messages import QueryBroken, ReadRelation, RowsArrived, UpdateArrived
+from viewkeeper.evolution.messages import (
+    InstallVersion,
+    QueryBroken,
+    ReadRelation,
+    RowsArrived,
+    UpdateArrived,
+)
 from viewkeeper.evolution.preferences import Parts, Preferences
 from viewkeeper.evolution.quality import Extent
 from viewkeeper.evolution.reading import Process, Read
@@ -154,7 +160,9 @@ def test_example_1_with_a_view_that_can_do_without():
 # -- Table 2: four types of maintenance-concurrent updates ---------------------------------------------
 
 
-def table_2_world(scripts: Mapping[str, tuple[Any, ...]]) -> EvolutionWorld:
+def table_2_world(
+    scripts: Mapping[str, tuple[Any, ...]], make: type[Management] = Management
+) -> EvolutionWorld:
     catalog = Catalog((*CATALOG.relations, relation(P, "A D", "A D")))
     initial = {
         R: bag(R, catalog, (1, 5, 7), (2, 6, 8)),
@@ -165,13 +173,21 @@ def table_2_world(scripts: Mapping[str, tuple[Any, ...]]) -> EvolutionWorld:
     view = example_view(dispensable=Parts(outputs=frozenset({"C"})), extent=Extent.ANY)
     knowledge = Knowledge((same(R, T, "A B"), same(S, P, "A D")))
     every = {source: scripts.get(source, ()) for source in ("IS1", "IS2", "IS3")}
-    return EvolutionWorld(EvolutionScenario(view, catalog, knowledge, initial, every))
+    return EvolutionWorld(EvolutionScenario(view, catalog, knowledge, initial, every), make)
+
+
+def _up_to_a_question_to(world: EvolutionWorld, asked: str) -> None:
+    while not world.to_source[asked]:
+        (source,) = (s for s in world.sources if world.to_source[s])
+        world.take(DeliverQuestion(source, 0))
+        world.take(DeliverMessage(source, 0))
 
 
 DU_R = Transaction("IS1", 1, ((R, Bag.of(CATALOG.relations[0].schema, [(3, 1, 1)])),))
 DU_S = Transaction("IS2", 1, ((S, Bag.of(CATALOG.relations[1].schema, [(3, 6)])),))
 DROP_R = SchemaChanged("IS1", 1, DropRelation(R))
 DROP_S = SchemaChanged("IS2", 1, DropRelation(S))
+UPDATES = {"DU_R": DU_R, "DROP_R": DROP_R, "DROP_S": DROP_S}
 
 
 @pytest.mark.parametrize(
@@ -188,10 +204,7 @@ def test_table_2_all_four_types(handled, concurrent, aborts):
     management = world.management
     world.take(Commit(handled.source))
     world.take(DeliverMessage(handled.source, 0))
-    while not world.to_source[concurrent.source]:  # up to the query that will meet the other update
-        (source,) = (s for s in world.sources if world.to_source[s])
-        world.take(DeliverQuestion(source, 0))
-        world.take(DeliverMessage(source, 0))
+    _up_to_a_question_to(world, concurrent.source)  # the one that will meet the other update
     world.take(Commit(concurrent.source))
     world.take(DeliverMessage(concurrent.source, 0))
     assert world.management.state is (State.VA if isinstance(handled, SchemaChanged) else State.VM)
@@ -208,11 +221,78 @@ def test_table_2_all_four_types(handled, concurrent, aborts):
     assert management.applied == world.scenario.end
 
 
-def test_the_transitions_are_those_of_figure_3():
-    assert set(TRANSITIONS.values()) == set(State)
-    back = [s for (s, h), t in TRANSITIONS.items() if h is Happening.CONCURRENT_SC_DETECTED]
-    assert set(back) == {State.VM, State.VA, State.RESET_VM}
-    assert all(TRANSITIONS[state, Happening.CONCURRENT_SC_DETECTED] is State.WAIT for state in back)
+# Figure 3's arcs, with the events of Figure 4.
+ARCS = """
+Wait SCr VS; VS Done VA; VA Done Reset-VM; Reset-VM Done Wait; Wait DUr VM; VM Done Wait;
+VA CSCd Wait; Reset-VM CSCd Wait; VM CSCd Wait
+"""
+
+
+def test_the_transitions_are_exactly_the_arcs_of_figure_3():
+    drawn = {tuple(arc.split()) for arc in ARCS.replace("\n", " ").split(";")}
+    ours = {(state.value, what.value, to.value) for (state, what), to in TRANSITIONS.items()}
+    assert ours == drawn
+
+
+class Watched(Management):
+    """Writes down every arc it takes, and in which state it asks and installs."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.path: list[str] = []
+
+    def _becomes(self, happening: Happening) -> None:
+        super()._becomes(happening)
+        self.path += [happening.value, self.state.value]
+
+    def _stepped(self, event: Any) -> Any:
+        for action in super()._stepped(event):
+            if isinstance(action, ReadRelation):
+                self.path.append("asks")
+            elif isinstance(action, InstallChange | InstallVersion):
+                self.path.append("installs")
+            yield action
+
+
+@pytest.mark.parametrize(
+    ("handled", "concurrent", "path"),
+    [
+        pytest.param("DU_R", None, "DUr VM asks installs Done Wait", id="a DU"),
+        pytest.param(
+            "DROP_R",
+            None,
+            "SCr VS Done VA asks asks installs Done Reset-VM Done Wait",
+            id="an SC",
+        ),
+        pytest.param(
+            "DU_R",
+            "DROP_S",
+            "DUr VM asks CSCd Wait SCr VS Done VA asks asks installs Done Reset-VM Done Wait",
+            id="an SC while a DU is handled",
+        ),
+        pytest.param(
+            "DROP_R",
+            "DROP_S",
+            "SCr VS Done VA asks asks CSCd Wait "
+            "SCr VS Done VA asks asks installs Done Reset-VM Done Wait",
+            id="an SC while an SC is handled",
+        ),
+    ],
+)
+def test_the_management_passes_the_states_of_table_4_and_does_in_each_what_it_means(
+    handled, concurrent, path
+):
+    """VS and Reset-VM ask nothing, VA and VM ask and install; a broken query leads back to Wait."""
+    updates = [UPDATES[name] for name in (handled, concurrent) if name is not None]
+    world = table_2_world({update.source: (update,) for update in updates}, Watched)
+    world.take(Commit(updates[0].source))
+    world.take(DeliverMessage(updates[0].source, 0))
+    if len(updates) > 1:
+        _up_to_a_question_to(world, updates[1].source)
+        world.take(Commit(updates[1].source))
+    while choices := world.choices():
+        world.take(choices[0])
+    assert " ".join(world.management.path) == path
 
 
 # -- Examples 2 and 3: concurrent update sets -----------------------------------------------------------
@@ -244,6 +324,64 @@ def test_example_3_the_sequence_grows_while_updates_are_handled():
     for aborted, by in (("DU1", "SC2"), ("SC1", "SC3"), ("DU2", "SC3")):
         sets.aborted(updates[aborted], by=updates[by])
     assert sets.sequence(named) == "DU1, SC1, SC2(DU1), DU2, SC3(SC1, DU2)"
+
+
+def test_example_3_as_the_management_finds_the_sets_by_itself():
+    """The example's five updates through the machine: each query that breaks tells who broke it.
+
+    In the print SC2's adaptation ends although SC1, handled before it, waits for SC3. Ours takes in all
+    that was aborted before it, so it meets SC3 as well, and SC3 sees to all of them.
+    """
+    u = RelationName("IS5", "U")
+    catalog = Catalog(
+        (
+            *CATALOG.relations,
+            relation(RelationName("IS4", "P"), "A D", "A D"),
+            relation(u, "A B", "A B"),
+        )
+    )
+    p = RelationName("IS4", "P")
+    view = example_view(dispensable=Parts(outputs=frozenset({"C"})), extent=Extent.ANY)
+    knowledge = {"replacements": (same(R, T, "A B"), same(S, p, "A D"), same(T, u, "A B"))}
+    contents = {name.name: bag(name.name, catalog) for name in catalog.relations}
+    management = manager(
+        view, catalog, evaluated(view.definition, contents.__getitem__), **knowledge
+    )
+    updates: dict[str, Any] = {
+        "DU1": Transaction("IS1", 1, ((R, bag(R, catalog, (1, 5, 7))),)),
+        "SC1": SchemaChanged("IS1", 2, DropRelation(R)),
+        "SC2": SchemaChanged("IS2", 1, DropRelation(S)),
+        "DU2": Transaction("IS4", 1, ((p, bag(p, catalog, (1, 4))),)),
+        "SC3": SchemaChanged("IS3", 1, DropRelation(T)),
+    }
+    named = {update: name for name, update in updates.items()}.__getitem__
+
+    def sequence() -> str:
+        return management.relationships.sequence(named)
+
+    def arrive(*names: str) -> None:
+        for name in names:
+            assert management.step(UpdateArrived(updates[name])) == ()
+
+    (asked,) = management.step(UpdateArrived(updates["DU1"]))
+    arrive("SC1", "SC2")
+    assert (asked.relation, sequence()) == ("S", "DU1, SC1, SC2")
+    # S is gone: DU1 waits for SC2. SC1 is next, and asks for T, which stands for R.
+    (asked,) = management.step(QueryBroken(asked.question))
+    arrive("DU2", "SC3")
+    assert (asked.relation, sequence()) == ("T", "DU1, SC1, SC2(DU1), DU2, SC3")
+    # T is gone too: SC1 waits for SC3. So do SC2, which would need T, and DU2 behind it.
+    (asked,) = management.step(QueryBroken(asked.question))
+    assert sequence() == "DU1, SC1, SC2(DU1), DU2, SC3(SC1, SC2(DU1), DU2)"
+    # SC3 sees to everything, over U and P.
+    rows = Bag.of(Schema.of(A=INTEGER, B=INTEGER), [(1, 5)])
+    assert (asked.source, asked.relation) == ("IS5", "U")
+    (asked,) = management.step(RowsArrived(asked.question, rows, Reflected(0)))
+    rows = Bag.of(Schema.of(A=INTEGER, D=INTEGER), [(1, 4)])
+    assert (asked.source, asked.relation) == ("IS4", "P")
+    (installed,) = management.step(RowsArrived(asked.question, rows, Reflected(1)))
+    assert [named(update) for update in installed.included] == ["DU1", "SC1", "SC2", "DU2", "SC3"]
+    assert rows_of(installed.extent) == [((1, 5, 4), 1)]
 
 
 # -- Example 4: the evolution mapping --------------------------------------------------------------------
@@ -504,6 +642,62 @@ def test_examples_7_and_8_the_formulas_hold_for_any_rows():
             missing = [((n, x), 1) for n in du1 for x in s if r]
             lacking = Bag.signed(result.extent.schema, [] if correct else missing)
             assert result.extent + lacking == expected
+
+
+@pytest.mark.parametrize("earlier", [(), ("b",), ("b", "b", "c")])
+def test_lemma_6_changes_of_the_substitute_before_the_drop_come_in_with_the_adaptation(earlier):
+    """They are in the substitute's rows already: nothing is added for them, and nothing asked."""
+    world, quiet = (letters_world(T, changes) for changes in (earlier, ()))
+    assert world.counters.queries == quiet.counters.queries
+    rows = [((n, x), 1) for n in (1, 2) for x in sorted({"a", "c"})]
+    more = [((n, x), 1) for n in (1, 2) for x in earlier]
+    assert world.management.extent == Bag.signed(world.management.extent.schema, rows + more)
+    assert judged(world, search=True).is_strong
+
+
+@pytest.mark.parametrize("earlier", [("x",), ("x", "y")])
+def test_lemma_7_changes_of_the_dropped_relation_do_not_change_what_the_adaptation_gives(earlier):
+    world, quiet = (letters_world(S, changes) for changes in (earlier, ()))
+    # Their own maintenance asks for R, once each; the adaptation asks what it asks without them.
+    assert world.counters.queries - len(earlier) == quiet.counters.queries
+    assert world.management.extent == quiet.management.extent
+    assert judged(world, search=True).is_strong
+
+
+def letters_world(changed: RelationName, values: tuple[str, ...]) -> EvolutionWorld:
+    """V = R × S; inserts of one relation, then S is dropped and T stands for it, all before anything is
+    handled but the inserts, whose maintenance meets the drop."""
+    view = EvolvingView(
+        parse_view("V", "SELECT R.A, S.B FROM IS1.R AS R, IS2.S AS S", LETTERS),
+        Preferences(extent=Extent.ANY),
+    )
+    inserts = [
+        Transaction(changed.source, n, ((changed, bag(changed, LETTERS, (value,))),))
+        for n, value in enumerate(values, 1)
+    ]
+    scripts: dict[str, tuple[Any, ...]] = {"IS1": (), "IS2": (), "IS3": ()}
+    scripts[changed.source] = tuple(inserts)
+    drop = SchemaChanged("IS2", len(scripts["IS2"]) + 1, DropRelation(S))
+    scripts["IS2"] = (*scripts["IS2"], drop)
+    initial = {
+        R: bag(R, LETTERS, (1,), (2,)),
+        S: bag(S, LETTERS, ("a",), ("b",)),
+        T: bag(T, LETTERS, ("a",), ("c",)),
+    }
+    knowledge = Knowledge((Replacement(S, T, (("B", Column("C")),)),))
+    world = EvolutionWorld(EvolutionScenario(view, LETTERS, knowledge, initial, scripts))
+    for source in scripts:
+        for _ in scripts[source]:
+            world.take(Commit(source))
+    # The drop is known before any answer comes.
+    for source in ("IS3", "IS2"):
+        while world.to_warehouse[source]:
+            world.take(DeliverMessage(source, 0))
+    while choices := world.choices():
+        world.take(choices[0])
+    world.require_finished()
+    assert world.records[-1].method is Method.MAP_VA
+    return world
 
 
 def test_the_correction_needs_questions_when_more_relations_join():

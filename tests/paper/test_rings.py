@@ -155,6 +155,10 @@ def test_the_basic_ring_takes_two_turns_and_the_increment(sources: int) -> None:
     assert one.delays_worst == one.paper_delays + 1 == 2 * sources + 1
     assert everything.delays_worst == one.delays_worst
     assert one.idle_messages_per_delay == 1
+    # The token reaches the node after 1 to n hops, goes round once, and goes on beside the increment.
+    assert one.messages_mean == (sources + 1) / 2 + sources + 2
+    # All share the two turns, and each has its increment.
+    assert everything.messages_mean == 2 * sources + 1 + sources
 
 
 @pytest.mark.parametrize("sources", [2, 3, 5, 8])
@@ -166,6 +170,8 @@ def test_the_quiescent_ring_needs_n_visits_for_one_update_and_nothing_when_idle(
     # In the star a visit is two messages, and the request is one: that is what a clock would see.
     assert one.delays_worst == one.messages_mean == 2 * sources + 1
     assert everything.visits_worst == 2 * sources - 1 <= everything.paper_delays
+    # A request of each source, and two messages for each visit.
+    assert everything.messages_mean == sources + 2 * everything.visits_worst
     assert one.idle_messages_per_delay == everything.idle_messages_per_delay == 0
 
 

@@ -14,7 +14,7 @@ FOLDER = Path(__file__).parent
 def transcript(run: Played) -> str:
     outcome = run.outcome
     ending = f"{outcome.protocol}: {outcome.verdict.level}, expected {outcome.expected_level}\n"
-    violation = "" if outcome.is_good else f"{outcome.verdict.violation}\n"
+    violation = "" if outcome.is_good else f"{outcome.problem}\n"
     return f"{run.journal.transcript()}\n{ending}{violation}"
 
 

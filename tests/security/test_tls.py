@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -19,12 +22,13 @@ pytestmark = pytest.mark.xdist_group("postgres")
 
 
 @pytest.fixture(scope="module")
-def certificates(tmp_path_factory) -> Certificates:
+def certificates() -> Iterator[Certificates]:
     assert shutil.which("openssl"), "the tests make their certificates with openssl"
-    folder = tmp_path_factory.mktemp("certificates")
-    for parent in (folder, *folder.parents[:3]):
-        parent.chmod(0o755)  # the servers run as other users
-    return make_certificates(folder)
+    # Not in pytest's own folders: the servers run as other users, and each pytest that starts on
+    # this machine takes their right to look there.
+    with tempfile.TemporaryDirectory(prefix="viewkeeper-certificates-") as folder:
+        Path(folder).chmod(0o755)
+        yield make_certificates(Path(folder))
 
 
 def read_everything(url: str) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,7 @@ from viewkeeper.algebra.expressions import FALSE
 from viewkeeper.protocols.batched_sweep import BatchedSweep
 from viewkeeper.protocols.c_strobe import CStrobe
 from viewkeeper.protocols.eca import ECA
-from viewkeeper.protocols.messages import Reflected
+from viewkeeper.protocols.messages import Assumptions, Reflected
 from viewkeeper.protocols.nested_sweep import NestedSweep
 from viewkeeper.protocols.parallel_sweep import ParallelSweep
 from viewkeeper.protocols.recent import RecentTransactions
@@ -18,9 +19,10 @@ from viewkeeper.protocols.strobe import Strobe
 from viewkeeper.protocols.sweep import Sweep
 from viewkeeper.protocols.sweeping import Sweep as OneSweep
 from viewkeeper.protocols.sweeping import sweep_from
-from viewkeeper.protocols.view_manager import Place
+from viewkeeper.protocols.view_manager import Place, ViewManager
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.definition import Occurrence
+from viewkeeper.views.level import Level
 
 
 class ForgetfulTransactions(RecentTransactions):
@@ -148,3 +150,52 @@ class CStrobeThatKeepsLaterInsertions(CStrobe):
     def _concurrent(self, occurrence: Occurrence) -> Any:
         missing, _ = super()._concurrent(occurrence)
         return missing, None
+
+
+class SweepInAnotherOrder(Sweep):
+    """Takes the waiting transactions by the names of their sources: complete, but not as delivered."""
+
+    def transaction_arrived(self, transaction: Transaction) -> Any:
+        self.queue.append(transaction)
+        self.queue = deque(sorted(self.queue, key=lambda waiting: waiting.source))
+        return self._next() if self.current is None else ()
+
+
+class Silent(ViewManager):
+    """Does nothing: hears every transaction and installs none."""
+
+    name = "silent"
+    level = Level.COMPLETE
+    assumes = Assumptions()
+    paper = "none"
+
+    def transaction_arrived(self, transaction: Transaction) -> Any:
+        return ()
+
+    def answer_arrived(self, asked: Any, answer: Any) -> Any:
+        return ()
+
+    @property
+    def is_idle(self) -> bool:
+        return True
+
+
+class EmptyHanded(Silent):
+    """Does nothing, and says that it did: an empty change for every transaction."""
+
+    name = "empty-handed"
+
+    def transaction_arrived(self, transaction: Transaction) -> Any:
+        return (self.install(self.nothing, (transaction,)),)
+
+
+class KeyedSilent(Silent):
+    """As Strobe promises: strong, in worlds with keys."""
+
+    level = Level.STRONG
+    assumes = Assumptions(keys=True)
+
+
+class KeyedEmptyHanded(EmptyHanded):
+    level = Level.STRONG
+    assumes = Assumptions(keys=True)

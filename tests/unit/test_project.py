@@ -2,6 +2,7 @@ import pytest
 
 from viewkeeper.errors import UsageError
 from viewkeeper.project import read_project
+from viewkeeper.runtime.settings import spark_settings_of
 from viewkeeper.sources.urls import parse_source_url
 
 GOOD = """
@@ -103,3 +104,15 @@ def test_a_relative_sqlite_file_lies_in_the_projects_folder(tmp_path):
     assert found == str(folder / "geo.db")
     absolute = project(folder, '[sources.geo]\nurl = "sqlite:////data/geo.db"')
     assert absolute.source("geo").url == "sqlite:////data/geo.db"
+
+
+def test_the_drivers_memory_is_said_once_and_as_an_amount(tmp_path):
+    config = project(tmp_path, '[spark]\ndriver_memory = "3g"')
+    assert spark_settings_of(config).driver_memory == "3g"
+    assert spark_settings_of(project(tmp_path, "")).driver_memory == "2g"
+    for text in ("much", "3", "0g", "3 g", "-1g"):
+        error = refused(tmp_path, f'[spark]\ndriver_memory = "{text}"')
+        assert "driver_memory" in str(error)
+        assert "4g" in error.hint
+    both = '[spark]\ndriver_memory = "3g"\n[spark.config]\n"spark.driver.memory" = "4g"'
+    assert "say the same thing" in str(refused(tmp_path, both))

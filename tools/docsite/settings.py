@@ -14,6 +14,7 @@ SETTINGS = {
     "warehouse.keep_transactions": "how many transactions back a state can be read; see [the warehouse](../warehouse.md)",
     "warehouse.keep_days": "how many days back a state can be read",
     "spark.master": "`local[*]`, or a cluster: `spark://host:7077`. Default: `local[*]`",
+    "spark.driver_memory": "how much memory the driver's JVM may take: `4g`, `1500m`. Default: `2g`",
     "spark.stage": "a folder that the driver and all executors see; see [scaling](../scaling.md). Default: `.stage` in the warehouse",
     "spark.config": "Spark's own settings, as Spark names them",
     "sources.*.url": "`postgresql://`, `mariadb://` or `sqlite:///`; `${NAME}` is taken from the environment",

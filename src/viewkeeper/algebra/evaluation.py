@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+from viewkeeper.algebra.casts import cast_value, checked_integer, rounded
 from viewkeeper.algebra.expressions import (
     And,
     Arithmetic,
@@ -34,10 +35,7 @@ from viewkeeper.algebra.expressions import (
 from viewkeeper.algebra.functions import (
     CHOOSING_FUNCTIONS,
     FUNCTIONS,
-    cast_value,
-    checked_integer,
     ordering_key,
-    rounded,
     same,
 )
 from viewkeeper.algebra.inference import common_type, type_of

@@ -5,33 +5,19 @@ A function is here only when Spark computes the very same result; `tests/laws` c
 
 from __future__ import annotations
 
-import datetime as dt
 import decimal
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
-from viewkeeper.algebra.types import (
-    EXACT,
-    INTEGER,
-    INTEGER_MAX,
-    INTEGER_MIN,
-    STRING,
-    Kind,
-    Type,
-)
+from viewkeeper.algebra.casts import checked_integer
+from viewkeeper.algebra.types import EXACT, INTEGER, STRING, Kind, Type
 from viewkeeper.errors import InvariantViolated, UsageError
 
 CommonType = Callable[[Type, Type], Type]
 
 # Positions in a text are 32-bit integers in Spark.
 SMALL_INTEGER_MIN, SMALL_INTEGER_MAX = -(2**31), 2**31 - 1
-
-# What may stand around an integer in a text that is cast to one: blanks and control characters.
-_BLANKS = "".join(map(chr, range(0x21))) + "\x7f"
-_INTEGER_TEXT = re.compile("[+-]?[0-9]+")
 
 
 @dataclass(frozen=True)
@@ -181,55 +167,3 @@ FUNCTIONS: dict[str, Function] = {
 
 # These give one of their arguments, in the type common to all.
 CHOOSING_FUNCTIONS = frozenset({"coalesce", "greatest", "least"})
-
-
-def cast_value(value: Any, source: Type, target: Type) -> Any:
-    """``value`` of type ``source`` as ``target``; raises UsageError where ANSI SQL fails."""
-    if source == target:
-        return value
-    match target.kind:
-        case Kind.INTEGER:
-            return _to_integer(value)
-        case Kind.DOUBLE:
-            return float(value)
-        case Kind.DECIMAL:
-            return rounded(decimal.Decimal(value), target)
-        case Kind.STRING:
-            return value.isoformat() if isinstance(value, dt.date) else str(value)
-        case Kind.LOCAL_TIMESTAMP:
-            return dt.datetime.combine(value, dt.time())
-        case Kind.DATE:
-            return value.date()
-        case _:
-            return value
-
-
-def _to_integer(value: Any) -> int:
-    if isinstance(value, str):
-        digits = value.strip(_BLANKS)
-        # Python would also read 1_000 and digits of other scripts; SQL does not.
-        if not _INTEGER_TEXT.fullmatch(digits):
-            raise UsageError("bad-cast", f"{value!r} is not an integer")
-        value = digits
-    return checked_integer(int(value))
-
-
-def checked_integer(value: int) -> int:
-    """The integer itself; raises UsageError when it does not fit 64 bits."""
-    if INTEGER_MIN <= value <= INTEGER_MAX:
-        return value
-    raise UsageError("integer-overflow", f"{value} does not fit 64 bits")
-
-
-def rounded(value: decimal.Decimal, type: Type) -> decimal.Decimal:
-    """A decimal brought to its type's scale, half away from zero; raises UsageError on overflow."""
-    result = value.quantize(_unit(type.scale), context=EXACT)
-    if result.adjusted() + type.scale >= type.precision and result:
-        raise UsageError("decimal-overflow", f"{value} does not fit {type}")
-    return result if result else abs(result)
-
-
-@lru_cache
-def _unit(scale: int) -> decimal.Decimal:
-    """1 with so many digits after the point: what values are brought to their scale by."""
-    return decimal.Decimal(1).scaleb(-scale)

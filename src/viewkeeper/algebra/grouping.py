@@ -12,9 +12,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from viewkeeper.algebra.casts import checked_integer, rounded
 from viewkeeper.algebra.evaluation import compiled
 from viewkeeper.algebra.expressions import AGGREGATE_FUNCTIONS, Aggregate, Output
-from viewkeeper.algebra.functions import checked_integer, ordering_key, rounded
+from viewkeeper.algebra.functions import ordering_key
 from viewkeeper.algebra.inference import type_of
 from viewkeeper.algebra.types import (
     DECIMAL_PRECISION_MAX,

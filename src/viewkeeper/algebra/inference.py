@@ -6,6 +6,7 @@ because the databases that answer parts of a view disagree about such conversion
 
 from __future__ import annotations
 
+from viewkeeper.algebra.casts import require_castable
 from viewkeeper.algebra.expressions import (
     And,
     Arithmetic,
@@ -50,7 +51,7 @@ def type_of(expression: Expression, schema: Schema) -> Type:
         case Literal(_, type):
             return type
         case Cast(operand, type):
-            _require_castable(type_of(operand, schema), type)
+            require_castable(type_of(operand, schema), type)
             return type
         case Negate(operand):
             return _numeric(type_of(operand, schema), "-")
@@ -194,30 +195,6 @@ def _boolean(type: Type) -> Type:
             hint="compare it with something",
         )
     return type
-
-
-# What may be cast to what. Text to temporal types is left out: its grammar differs everywhere.
-_CASTS: dict[Kind, frozenset[Kind]] = {
-    Kind.INTEGER: frozenset({Kind.INTEGER, Kind.DOUBLE, Kind.DECIMAL, Kind.STRING}),
-    Kind.DECIMAL: frozenset({Kind.INTEGER, Kind.DOUBLE, Kind.DECIMAL}),
-    Kind.DOUBLE: frozenset({Kind.DOUBLE}),
-    Kind.STRING: frozenset({Kind.STRING, Kind.INTEGER}),
-    Kind.BOOLEAN: frozenset({Kind.BOOLEAN}),
-    Kind.BINARY: frozenset({Kind.BINARY}),
-    Kind.DATE: frozenset({Kind.DATE, Kind.LOCAL_TIMESTAMP, Kind.STRING}),
-    Kind.TIMESTAMP: frozenset({Kind.TIMESTAMP}),
-    Kind.LOCAL_TIMESTAMP: frozenset({Kind.LOCAL_TIMESTAMP, Kind.DATE}),
-}
-
-
-def _require_castable(source: Type, target: Type) -> None:
-    if target.kind not in _CASTS[source.kind]:
-        allowed = ", ".join(sorted(kind.value for kind in _CASTS[source.kind]))
-        raise UsageError(
-            "unsupported-cast",
-            f"a {source} can't be cast to {target} here",
-            detail=f"a {source} can be cast to: {allowed}",
-        )
 
 
 def _mismatch(what: str, left: Type, right: Type) -> UsageError:

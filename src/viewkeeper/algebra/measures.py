@@ -8,6 +8,7 @@ from __future__ import annotations
 import decimal
 from typing import Any
 
+from viewkeeper.algebra.casts import rounded
 from viewkeeper.algebra.expressions import (
     Aggregate,
     Call,
@@ -16,7 +17,6 @@ from viewkeeper.algebra.expressions import (
     Expression,
     Literal,
 )
-from viewkeeper.algebra.functions import rounded
 from viewkeeper.algebra.types import DECIMAL_PRECISION_MAX, INTEGER, Kind, Type, decimal_type
 
 # Sums of integers are kept in decimals: 64 bits may overflow only where the result is used.

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from viewkeeper.cli.choices import copy_text, many, size
-from viewkeeper.cli.explain import Project, known_view
-from viewkeeper.cli.output import Json, write_json, write_line
+from viewkeeper.cli.explain import Project, bad_ones, known_view, show_bad
+from viewkeeper.cli.output import FAILED, GOOD, Json, write_json, write_line
 
 if TYPE_CHECKING:
     from viewkeeper.runtime.keeper import Keeper
@@ -32,11 +32,14 @@ def advise(
     from viewkeeper.runtime.keeper import Keeper
 
     with Keeper.open(project) as keeper:
+        bad = bad_ones(keeper, view)
         document = advice_on(keeper, view)
     if as_json:
-        write_json(document)
+        write_json(document | {"bad": {n: e.as_dict() for n, e in bad.items()}})
     else:
         show(document)
+        show_bad(bad)
+    raise typer.Exit(FAILED if bad else GOOD)
 
 
 def advice_on(keeper: Keeper, view: str | None) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +13,7 @@ from viewkeeper.errors import SourceError, UsageError
 from viewkeeper.project import ProjectConfig, SourceConfig, read_project
 
 if TYPE_CHECKING:
+    from viewkeeper.runtime.keeper import Keeper
     from viewkeeper.sources.interface import Finding, Source
 
 _MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "refused": ("✗", "bold red")}
@@ -52,34 +53,66 @@ def check(
         )
     reports = [_report(config, each, allow_setup) for each in config.sources.values()]
     good = not any(f["severity"] == "refused" for report in reports for f in report["findings"])
-    views = _views(config) if good else []
+    views, notes = _views(config) if good else ([], [])
     refused = [view for view in views if view["error"] is not None]
     if as_json:
-        write_json({"ok": good and not refused, "sources": reports, "views": views})
+        document = {"sources": reports, "views": views, "notes": notes}
+        write_json({"ok": good and not refused, **document})
     else:
         _show(reports, good)
         _show_views(refused)
+        for view in views:
+            if view["warning"] is not None:
+                write_line(f"  ! {view['warning']} [level-not-reached]", "yellow")
+        for note in notes:
+            write_line(f"  ! {note}", "yellow")
     raise typer.Exit(GOOD if good and not refused else FAILED)
 
 
-def _views(config: ProjectConfig) -> list[dict[str, Any]]:
-    """Who keeps each view, or why nobody can; the sources can be read, so names can be resolved."""
+def _views(config: ProjectConfig) -> tuple[list[dict[str, Any]], list[str]]:
+    """Who keeps each view, or why nobody can, and notes on what is well but not as it may seem.
+
+    The sources can be read, so names can be resolved.
+    """
     from viewkeeper.runtime.keeper import Keeper
     from viewkeeper.runtime.view_files import has_views
 
     if not has_views(config.views_folder):
-        return []
+        return [], []
     found: list[dict[str, Any]] = []
     with Keeper(config) as keeper:
-        for name, view in keeper.views.items():
-            try:
-                choice = view.choice
-            except UsageError as error:
-                found.append({"view": name, "protocol": None, "why": [], "error": error.as_dict()})
+        bad = {**keeper.bad_views, **keeper.stopped_views}
+        for name in sorted({*bad, *keeper.read_views}):
+            told: dict[str, Any]
+            if name in bad:
+                told = {"protocol": None, "level": None, "why": [], "warning": None}
+                told["error"] = bad[name].as_dict()
             else:
-                told = {"protocol": choice.protocol, "why": list(choice.why), "error": None}
-                found.append({"view": name, **told})
-    return found
+                view = keeper.read_views[name]
+                choice = view.choice
+                level = str(min(choice.level, view.definition.level))
+                told = {"protocol": choice.protocol, "level": level, "why": list(choice.why)}
+                told |= {"warning": view.shortfall, "error": None}
+            found.append({"view": name, **told})
+        return found, list(_notes(keeper))
+
+
+def _notes(keeper: Keeper) -> Iterator[str]:
+    yield from keeper.knowledge.notes
+    for name, view in keeper.read_views.items():
+        if view.origin:
+            yield (
+                f"views/{name}.sql lags behind the view, which has followed its sources: "
+                "viewkeeper evolve --write brings it up to date"
+            )
+    for name, definition in keeper.ended_views.items():
+        if name in keeper.stopped_views:
+            continue
+        story = definition.evolved
+        yield (
+            f"{name} was {story['effect']} ({story['reason']}); its last state stays readable, and "
+            f"viewkeeper rebuild {name} brings it back as soon as its text fits its sources"
+        )
 
 
 def _show_views(refused: Sequence[dict[str, Any]]) -> None:
@@ -93,7 +126,7 @@ def _show_views(refused: Sequence[dict[str, Any]]) -> None:
 
 def _print_script(config: ProjectConfig, name: str, as_json: bool) -> None:
     with opened(config.source(name), allow_setup=False) as source:
-        script = source.setup_sql(_relations(config, source))
+        script = source.setup_sql(_to_set_up(config, source))
     if as_json:
         write_json({"source": name, "setup_sql": script})
     else:
@@ -142,9 +175,51 @@ def opened(each: SourceConfig, allow_setup: bool) -> Source:
 
 
 def _relations(config: ProjectConfig, source: Source) -> list[str]:
-    """The relations of the source that the project's views read; all of them while there are none."""
+    """The relations of the source that the project reads; all of them while it names none.
+
+    A table that is not there is its view's trouble, and no fault of the source.
+    """
+    there = source.schemas()
+    used = relations_of_views(config.views_folder).get(source.name, set())
+    used |= _followed(config, source.name) | _named_as_spare(config, source.name)
+    return sorted(used & there.keys()) if used else sorted(there)
+
+
+def _to_set_up(config: ProjectConfig, source: Source) -> list[str]:
+    """What the script of a source's owner is about. Whoever asks for it may not be allowed to look:
+    then views' names are taken as they are written."""
     used = relations_of_views(config.views_folder).get(source.name)
-    return sorted(used) if used else sorted(source.schemas())
+    try:
+        return _relations(config, source) if not used else sorted(used | _spare(config, source))
+    except SourceError:
+        return sorted(used or ())
+
+
+def _spare(config: ProjectConfig, source: Source) -> set[str]:
+    """The source's relations that may come to stand for others, as far as they are there."""
+    return _named_as_spare(config, source.name) & source.schemas().keys()
+
+
+def _named_as_spare(config: ProjectConfig, source: str) -> set[str]:
+    named: set[str] = set()
+    knowledge = config.knowledge
+    for entry in (*knowledge.get("replacements", ()), *knowledge.get("joins", ())):
+        for word in ("by", "left", "right"):
+            owner, _, relation = str(entry.get(word, "")).partition(".")
+            named |= {relation} if owner == source else set()
+    return named
+
+
+def _followed(config: ProjectConfig, source: str) -> set[str]:
+    """The source's relations as views have followed them: their files may still name what was."""
+    from viewkeeper.runtime.settings import storage_of
+    from viewkeeper.warehouse.ledger import Ledger
+
+    storage = storage_of(config)
+    states = Ledger.open(storage).latest().shown_views if Ledger.exists(storage) else {}
+    kept = (s.definition for s in states.values() if not s.definition.has_ended)
+    names = (name.split(".", 1) for definition in kept for name in definition.relations or ())
+    return {relation for owner, relation in names if owner == source}
 
 
 def relations_of_views(folder: Path) -> dict[str, set[str]]:
@@ -155,15 +230,11 @@ def relations_of_views(folder: Path) -> dict[str, set[str]]:
     from viewkeeper.runtime.view_files import written_views
 
     used: dict[str, set[str]] = {}
-    for name, text in written_views(folder).items():
+    for text in written_views(folder).texts.values():
         try:
             statements = sqlglot.parse(text, read="spark")
-        except sqlglot.errors.SqlglotError as error:
-            raise UsageError(
-                "bad-view",
-                f"the view {name} can't be read as SQL",
-                detail=str(error).splitlines()[0],
-            ) from None
+        except sqlglot.errors.SqlglotError:
+            continue  # it names nothing that can be relied on; reading the views says what is wrong
         for statement in filter(None, statements):
             for table in statement.find_all(exp.Table):
                 names = [part.name for part in table.parts]

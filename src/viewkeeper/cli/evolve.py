@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from viewkeeper.cli.output import Json, console, write_json, write_line
+from viewkeeper.cli.output import FAILED, GOOD, Json, console, write_json, write_line
 from viewkeeper.errors import UsageError
 
 Project = Annotated[
@@ -31,15 +31,26 @@ def evolve(
         ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Also those that are applied.")] = False,
+    write: Annotated[
+        bool,
+        typer.Option("--write", help="Bring the files of views that have followed up to date."),
+    ] = False,
     project: Project = Path("."),
     as_json: Json = False,
 ) -> None:
-    """List schema changes that wait, with their effect on every view; approve or reject one."""
+    """List schema changes that wait, with their effect on every view; approve or reject one.
+
+    With --write, files that lag behind their views get the names that the sources have now.
+    """
     from viewkeeper.project import read_project
     from viewkeeper.runtime.evolution_log import APPLIED, EvolutionLog
 
-    if approve is not None and reject is not None:
-        raise UsageError("two-decisions", "--approve and --reject can't be given at once")
+    if (approve is not None) + (reject is not None) + write > 1:
+        raise UsageError(
+            "two-decisions", "only one of --approve, --reject and --write can be given at once"
+        )
+    if write:
+        _write(project, as_json)
     log = EvolutionLog(read_project(project).folder)
     if approve is not None or reject is not None:
         decided = approve or reject or ""
@@ -57,6 +68,30 @@ def evolve(
         write_line("No schema change waits." if not every else "No schema change so far.")
     for change in changes:
         _show(change)
+
+
+def _write(project: Path, as_json: bool) -> None:
+    """Bring lagging files up to date, showing what changes; ends with 1 when some can't be."""
+    from viewkeeper.runtime.file_updates import updated_files
+    from viewkeeper.runtime.keeper import Keeper
+
+    with Keeper.open(project) as keeper:
+        updates, left = updated_files(keeper)
+    for update in updates:
+        update.file.write_text(update.text, encoding="utf-8")
+    if as_json:
+        written = [{"view": u.view, "file": str(u.file), "diff": u.diff} for u in updates]
+        errors = {name: error.as_dict() for name, error in left.items()}
+        write_json({"ok": not left, "written": written, "left": errors})
+    else:
+        for update in updates:
+            console().print(update.diff.rstrip(), highlight=False, markup=False)
+        for error in left.values():
+            write_line(f"✗ {error.message} [{error.code}]", "bold red")
+            write_line(f"    {error.hint}")
+        if not updates and not left:
+            write_line("Every file says what its view is.")
+    raise typer.Exit(FAILED if left else GOOD)
 
 
 def _show(change: dict[str, Any]) -> None:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from viewkeeper.cli.output import Json, console, write_json, write_line
+from viewkeeper.cli.output import FAILED, GOOD, Json, console, write_json, write_line
 from viewkeeper.errors import UsageError
 
 if TYPE_CHECKING:
     from viewkeeper.protocols.choice import Choice
+    from viewkeeper.runtime.keeper import Keeper
     from viewkeeper.views.definition import RelationName, ViewDefinition
     from viewkeeper.views.planning import Route
 
@@ -43,6 +44,7 @@ def explain(
         definitions = {name: each.definition for name, each in keeper.views.items()}
         texts = {name: each.text for name, each in keeper.views.items()}
         sources = {name: keeper.source(name) for name in keeper.config.sources}
+        bad = bad_ones(keeper, view)
         if view is not None:
             definitions = {view: known_view(definitions, view)}
         relations = [name for each in definitions.values() for name in each.relations]
@@ -50,12 +52,34 @@ def explain(
     kinds = {name: source.kind for name, source in sources.items()}
     documents = [explained(each, kinds, texts[name], sizes) for name, each in definitions.items()]
     if as_json:
-        write_json({"views": documents})
-        return
-    for index, document in enumerate(documents):
-        if index:
-            write_line()
-        show(document)
+        write_json({"views": documents, "bad": {n: e.as_dict() for n, e in bad.items()}})
+    else:
+        for index, document in enumerate(documents):
+            if index:
+                write_line()
+            show(document)
+        show_bad(bad)
+    raise typer.Exit(FAILED if bad else GOOD)
+
+
+def bad_ones(keeper: Keeper, view: str | None) -> dict[str, UsageError]:
+    """Views that have no right text; raises the error of the one that is asked for."""
+    bad = {n: e for n, e in keeper.bad_views.items() if n not in keeper.views}
+    if view is None:
+        return bad
+    if view in bad:
+        raise bad[view]
+    return {}
+
+
+def show_bad(bad: Mapping[str, UsageError]) -> None:
+    """What is wrong with the views that could not be read, for people."""
+    for name, error in bad.items():
+        write_line()
+        write_line(f"✗ {name}: {error.message} [{error.code}]", "bold red")
+        for text in (error.detail, error.hint):
+            if text:
+                write_line(f"    {text}")
 
 
 def known_view(definitions: dict[str, ViewDefinition], view: str) -> ViewDefinition:

@@ -51,6 +51,9 @@ class LiveTable:
         elif event["event"] == "loaded":
             self._reading = {}
         self._note = sentence(event)
+        if self._is_terminal and event["event"] == "warning":
+            # Above the table, where the next event does not cover it.
+            self._console.print(self._note, style="yellow", highlight=False, markup=False)
         if self._is_terminal:
             self._draw()
         else:
@@ -109,11 +112,12 @@ def sentence(event: Mapping[str, Any]) -> str:
             return f"Audit of {event['view']}: {event['verdict']}"
         case "views_stopped":
             stopped = ", ".join(event["views"]) or "no view"
-            hint = (
-                event["error"].get("hint")
-                or f"viewkeeper rebuild --source {event['error']['source']}"
+            error = event["error"]
+            source = error.get("source")
+            way = (
+                f"viewkeeper rebuild --source {source}" if source else "viewkeeper check says more"
             )
-            return f"Stopped {stopped}: {event['error']['message']}; {hint}"
+            return f"Stopped {stopped}: {error['message']}; {error.get('hint') or way}"
         case "rebuilt":
             return f"Rebuilt {', '.join(event['views'])}, now at {event['txn']:,}"
         case "reloaded":

@@ -44,7 +44,8 @@ def rebuild(
 ) -> None:
     """Fill views anew from their sources. Readers see the old state until the new one is whole.
 
-    Beside a run, the run does it; its other views go on meanwhile.
+    Also brings back a view that was retired, or that stopped because its text did not fit. Beside a run,
+    the run does it; its other views go on meanwhile.
     """
     from viewkeeper.runtime.requests import REBUILD, Request
 
@@ -69,7 +70,10 @@ def rebuild(
 
 
 def reload(timeout: Timeout = 600.0, project: Project = Path("."), as_json: Json = False) -> None:
-    """Have a run take the views as they are written now: new ones are filled, others dropped."""
+    """Have a run take the views and the knowledge as they are written now.
+
+    New views are filled, others dropped. Where something does not fit, nothing changes.
+    """
     from viewkeeper.runtime.requests import RELOAD, Request
 
     config = read_project(project)
@@ -92,9 +96,10 @@ def _require_known(config: ProjectConfig, views: tuple[str, ...], source: str | 
 
     if source is not None:
         config.source(source)
-    known = view_texts(config.views_folder)
+    written = view_texts(config.views_folder)
+    known = [*written.texts, *written.bad]
     for view in views:
-        if view not in known:
+        if view not in known and not written.hides:
             raise UsageError(
                 "unknown-view",
                 f"the project has no view {view}",

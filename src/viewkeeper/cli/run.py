@@ -87,9 +87,17 @@ def run(
         def on_event(event: dict[str, Any]) -> None:
             # Groups tell from their own threads: nobody's line may stand in another's.
             with telling:
-                # The view update table changes all the time: it is for those who look, no message.
-                for listener in [state.on_event] if event["event"] == "merge" else listeners:
-                    listener(event)
+                # The view update table and what is not shown change all the time: they are for those
+                # who look, no message.
+                match event["event"]:
+                    case "merge":
+                        state.on_event(event)
+                    case "standing":
+                        state.on_event(event)
+                        metrics.on_event(event)
+                    case _:
+                        for listener in listeners:
+                            listener(event)
 
         # Spark takes Ctrl-C for itself when it starts, so we ask for it afterwards.
         keeper.spark  # noqa: B018

@@ -49,27 +49,40 @@ def query(
     project: Project = Path("."),
     as_json: Json = False,
 ) -> None:
-    """Ask the views, all at one and the same state."""
+    """Ask the views, all at one cut of every source: the newest that those it names have passed."""
     from viewkeeper.runtime.keeper import Keeper
     from viewkeeper.spark.failures import translated
 
     named = _named_tables(sql)
     config = read_project(project)
     # Everything that can be wrong is told before Spark takes its seconds to start.
-    _ = _warehouse(config).snapshot(as_of).views
+    _ = _snapshot(_warehouse(config), as_of, named)
     shown = SHOWN_ROWS if limit is None and not as_json else limit
     with Keeper(config) as keeper:
-        session, snapshot = keeper.spark.bulk, keeper.warehouse().snapshot(as_of)
+        session = keeper.spark.bulk
+        snapshot, kept = _snapshot(keeper.warehouse(), as_of, named)
         with translated():
-            for view in (*snapshot.views, *keeper.virtual_views):
-                if named is None or view.casefold() in named:
-                    is_kept = view in snapshot.views
-                    rows = snapshot.read(view) if is_kept else keeper.read(view, as_of)
-                    rows.createOrReplaceTempView(view)
+            for view in (*kept, *_of(keeper.virtual_views, named)):
+                rows = snapshot.read(view) if view in kept else keeper.read(view, as_of)
+                rows.createOrReplaceTempView(view)
             result = session.sql(sql)
             table = (result if shown is None else result.limit(shown + 1)).toArrow()
         types = dict(result.dtypes)
-    _show_result(snapshot, table, types, shown, as_json=as_json)
+    numbers = {view: snapshot.number_of(view) for view in kept}
+    _show_result(snapshot, numbers, table, types, shown, as_json=as_json)
+
+
+def _snapshot(
+    warehouse: Warehouse, as_of: int | None, named: set[str] | None
+) -> tuple[Snapshot, list[str]]:
+    """The views that a query names, as it is to see them together."""
+    kept = _of(warehouse.snapshot(as_of).views, named)
+    snapshot = warehouse.snapshot(as_of, kept)
+    return snapshot, _of(snapshot.views, named)
+
+
+def _of(views: Iterable[str], named: set[str] | None) -> list[str]:
+    return [view for view in views if named is None or view.casefold() in named]
 
 
 def _named_tables(sql: str) -> set[str] | None:
@@ -101,6 +114,7 @@ def _named_tables(sql: str) -> set[str] | None:
 
 def _show_result(
     snapshot: Snapshot,
+    numbers: Mapping[str, int],
     table: pa.Table,
     types: Mapping[str, str],
     shown: int | None,
@@ -115,6 +129,7 @@ def _show_result(
         write_json(
             {
                 "as_of": snapshot.txn,
+                "states": dict(numbers),
                 "columns": [{"name": name, "type": type} for name, type in types.items()],
                 "rows": [[json_value(value) for value in row] for row in rows],
                 "truncated": is_cut,
@@ -126,7 +141,9 @@ def _show_result(
         grid.add_row(*(text_value(value) for value in row))
     console().print(grid)
     more = " (more: --limit)" if is_cut else ""
-    write_line(f"{len(rows)} rows{more} at state {snapshot.txn}")
+    older = [f"{view} as of {txn}" for view, txn in numbers.items() if txn < snapshot.txn]
+    together = f" ({', '.join(older)}: one cut of every source)" if older else ""
+    write_line(f"{len(rows)} rows{more} at state {snapshot.txn}{together}")
 
 
 def _rows(table: pa.Table) -> Iterable[tuple[Any, ...]]:

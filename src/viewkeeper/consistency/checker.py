@@ -5,7 +5,9 @@ vector of views at once. Nothing is claimed by whoever ran; where cuts are claim
 
 Two histories that differ only in repeating a state look the same to a reader, so repetitions are
 collapsed: a transaction that does not change the views need not give a new state, and a warehouse that
-installs an empty change shows nothing new.
+installs an empty change shows nothing new. A claim is about one state alone, so every state is compared
+with its claim, repeated or not. The level is what the states show: claims that hold find it without a
+search, and never make it higher or lower; a claim that does not hold is told beside it.
 
 | level | search |
 |---|---|
@@ -44,12 +46,23 @@ class Verdict:
     level: Level
     convergent: bool
     violation: Violation | None
-    # False when cuts were claimed and one of them does not explain its state.
-    claims_hold: bool = True
+    # The first state that is not the view at the cut which was claimed for it.
+    wrong_claim: Violation | None = None
+
+    @property
+    def claims_hold(self) -> bool:
+        """Whether every state is the view at its claim, and no claim is before an earlier one."""
+        return self.wrong_claim is None
+
+    @property
+    def problem(self) -> str:
+        """What to show of a history that falls short."""
+        return "\n".join(str(v) for v in (self.wrong_claim, self.violation) if v is not None)
 
     def meets(self, level: Level) -> bool:
-        """Whether the history has at least this level."""
-        return self.convergent if level is Level.CONVERGENT else self.level >= level
+        """Whether the history has at least this level, and shows each state at the cut it claims."""
+        reached = self.convergent if level is Level.CONVERGENT else self.level >= level
+        return reached and self.claims_hold
 
 
 def check(
@@ -61,13 +74,14 @@ def check(
     """Decide the level of a history of states, the initial one first.
 
     ``claims`` gives the cut of each state where the writer knows it: then nothing is searched, unless
-    a claim is wrong. Raises Undecided when a search would take too long.
+    a claim is wrong or skips a transaction. Raises Undecided when a search would take too long; with
+    claims it never does, and the level is then the highest that was shown.
     """
     checker = _Checker(definitions, histories, states)
-    if claims is not None:
-        verdict = checker.with_claims(claims)
-        return verdict or replace(checker.searched(), claims_hold=False)
-    return checker.searched()
+    if claims is None:
+        return checker.searched()
+    wrong = checker.wrong_claim(states, claims)
+    return checker.with_claims(claims) if wrong is None else checker.in_spite_of(wrong)
 
 
 class _Checker:
@@ -88,26 +102,49 @@ class _Checker:
 
     # -- with claimed cuts -------------------------------------------------------------------------
 
-    def with_claims(self, claims: Sequence[Cut]) -> Verdict | None:
-        """The level by the claims, if they hold; None when one is wrong and a search must decide."""
-        for index, state in self.states:
-            if self.views.at(claims[index]) != state:
-                return None
-        pairs = list(itertools.pairwise(claims))
-        if not all(later.includes(earlier) for earlier, later in pairs):
-            return None
+    def wrong_claim(self, states: Sequence[State], claims: Sequence[Cut]) -> Violation | None:
+        """The first claim that does not hold, with what its state should have shown."""
+        before = self.histories.start
+        for index, (state, claim) in enumerate(zip(states, claims, strict=True)):
+            if not self.histories.has(claim):
+                return Violation(None, index, f"state {index} claims {claim}, which is no cut here")
+            if not claim.includes(before):
+                reason = f"state {index} claims {claim}, after {before} was claimed"
+                return Violation(None, index, reason)
+            expected = self.views.at(claim)
+            if expected != state:
+                reason = f"state {index} is not the view at the cut that is claimed for it"
+                shown = differences(self.names, state, expected)
+                return Violation(None, index, reason, claim, shown)
+            before = claim
+        return None
+
+    def with_claims(self, claims: Sequence[Cut]) -> Verdict:
+        """The level of states that are all the view at their claims."""
         if not self._converges():
             return Verdict(Level.CONSISTENT, False, self._wrong_end(Level.STRONG))
         whole = claims[0] == self.histories.start and claims[-1] == self.histories.end
-        if whole and all(later.total - earlier.total <= 1 for earlier, later in pairs):
+        steps = (later.total - earlier.total for earlier, later in itertools.pairwise(claims))
+        if whole and all(step <= 1 for step in steps):
+            # The claims are a path of single transactions, and each of its cuts was shown.
             return Verdict(Level.COMPLETE, True, None)
-        # Other cuts than the claimed ones might still explain the states completely; where that would
-        # take too long to find out, the claims have shown what they show.
+        # What the claims skip may change nothing, and other cuts might explain the states completely;
+        # where that would take too long to find out, the claims have shown what they show.
         try:
             skipped = self._is_complete()
         except Undecided:
             return Verdict(Level.STRONG, True, None)
         return Verdict(Level.COMPLETE if skipped is None else Level.STRONG, True, skipped)
+
+    def in_spite_of(self, wrong: Violation) -> Verdict:
+        """The level that the states have, though a claim is wrong."""
+        try:
+            return replace(self.searched(), wrong_claim=wrong)
+        except Undecided:
+            # Too long to search is no way out for a claim that is known to be wrong.
+            convergent = self._converges()
+            level = Level.CONVERGENT if convergent else Level.NONE
+            return Verdict(level, convergent, None, wrong)
 
     # -- without -----------------------------------------------------------------------------------
 
@@ -139,9 +176,8 @@ class _Checker:
             return self._violation(
                 Level.COMPLETE, 0, "the first state is not the initial view", [start]
             )
-        lengths = self.histories.lengths
         for index, state in rest:
-            steps = {c: None for cut in _sorted(frontier) for c in cut.successors(lengths)}
+            steps = {c: None for cut in _sorted(frontier) for c in self.histories.successors(cut)}
             reached = {cut for cut in steps if self.views.at(cut) == state}
             if not reached:
                 reason = f"state {index} is not one transaction after state {index - 1}"
@@ -155,11 +191,10 @@ class _Checker:
 
     def _closure(self, frontier: set[Cut], state: State) -> set[Cut]:
         """All cuts reachable by transactions that do not change the views."""
-        lengths = self.histories.lengths
         reached, waiting = set(frontier), list(frontier)
         while waiting:
             self._require_few(len(self.views))
-            for cut in waiting.pop().successors(lengths):
+            for cut in self.histories.successors(waiting.pop()):
                 if cut not in reached and self.views.at(cut) == state:
                     reached.add(cut)
                     waiting.append(cut)

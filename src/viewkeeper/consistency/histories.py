@@ -38,12 +38,23 @@ class SourceHistories:
     def end(self) -> Cut:
         return Cut.of(self.lengths)
 
+    def successors(self, cut: Cut) -> Iterator[Cut]:
+        """The cuts that include one transaction more."""
+        return cut.successors(self.lengths)
+
     @property
     def number_of_cuts(self) -> int:
         product = 1
         for length in self.lengths.values():
             product *= length + 1
         return product
+
+    def has(self, cut: Cut) -> bool:
+        """Whether it is a cut through these histories: of these sources, and not beyond their ends."""
+        numbers, lengths = dict(cut), self.lengths
+        return numbers.keys() == lengths.keys() and all(
+            0 <= number <= lengths[source] for source, number in numbers.items()
+        )
 
     def all_cuts(self) -> Iterator[Cut]:
         """Every cut, those with fewer transactions not necessarily first."""
@@ -78,6 +89,17 @@ class ViewStates:
         """How many cuts have been evaluated."""
         return len(self._states)
 
+    def number_changing(self, claims: Sequence[Cut]) -> int:
+        """How many transactions change the views, one after the other by way of these cuts.
+
+        A cut that goes back, or that is none, is passed over; the way ends after all transactions.
+        """
+        way = [self.histories.start]
+        for claim in (*claims, self.histories.end):
+            if self.histories.has(claim) and claim.includes(way[-1]):
+                way += steps_between(way[-1], claim)
+        return sum(self.at(one) != self.at(other) for one, other in itertools.pairwise(way))
+
     def at(self, cut: Cut) -> State:
         state = self._states.get(cut)
         if state is None:
@@ -89,3 +111,12 @@ class ViewStates:
             state = tuple(view.evaluated(contents) for view in self._views)
             self._states[cut] = state
         return state
+
+
+def steps_between(start: Cut, end: Cut) -> Iterator[Cut]:
+    """Cuts from one to another, each with one transaction more, source after source."""
+    cut = start
+    for source, number in end:
+        for reached in range(start[source] + 1, number + 1):
+            cut = cut.advanced(source, reached)
+            yield cut

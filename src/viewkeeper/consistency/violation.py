@@ -25,30 +25,35 @@ class Difference:
 
 @dataclass(frozen=True)
 class Violation:
-    """The first thing that kept a history from a level.
+    """The first thing that kept a history from a level, or the first claim that does not hold.
 
-    ``state`` is the index of the offending state (0 is the initial one); ``nearest`` is the cut whose
-    view differs least from it.
+    ``level`` is None for a claim. ``state`` is the index of the offending state (0 is the initial
+    one); ``nearest`` is the cut whose view differs least from it, or the one that was claimed.
     """
 
-    level: Level
+    level: Level | None
     state: int
     reason: str
     nearest: Cut | None = None
     differences: tuple[Difference, ...] = ()
 
     def __str__(self) -> str:
-        lines = [f"not {self.level}: {self.reason}"]
+        lines = [f"{self.label}: {self.reason}"]
         if self.nearest is not None and self.differences:
-            lines.append(f"  nearest cut {self.nearest}; compared with the view there:")
+            which = "claimed" if self.level is None else "nearest"
+            lines.append(f"  {which} cut {self.nearest}; compared with the view there:")
         for difference in self.differences:
             lines += [f"    {difference.view}: too many {_row(r)}" for r in difference.too_many]
             lines += [f"    {difference.view}: too few  {_row(r)}" for r in difference.too_few]
         return "\n".join(lines)
 
+    @property
+    def label(self) -> str:
+        return "wrong claim" if self.level is None else f"not {self.level}"
+
     def as_dict(self) -> dict[str, object]:
         return {
-            "level": str(self.level),
+            "level": None if self.level is None else str(self.level),
             "state": self.state,
             "reason": self.reason,
             "nearest_cut": None if self.nearest is None else dict(self.nearest),
@@ -61,6 +66,10 @@ class Violation:
                 for d in self.differences
             ],
         }
+
+
+def as_document(violation: Violation | None) -> dict[str, object] | None:
+    return None if violation is None else violation.as_dict()
 
 
 def _row(signed: SignedRow) -> str:

@@ -44,7 +44,9 @@ class Api:
                     Parameter("first", "query", int, "how many distinct rows to skip"),
                     _LIMIT,
                 ),
-                "columns, rows with their counts, the transaction number that they belong to",
+                "columns, rows with their counts, the transaction number that they belong to (`txn`); what "
+                "all views show of it is one cut of every source, so this one may be shown as it was at "
+                "an older number (`shows`); views that are too far behind for that are `apart`",
             ),
             Endpoint(
                 "GET", "/api/views/{view}/difference", "By which rows two transactions differ",

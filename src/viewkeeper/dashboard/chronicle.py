@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow.compute as pc
 
 from viewkeeper.errors import UsageError
-from viewkeeper.warehouse import Entry, Snapshot
+from viewkeeper.warehouse import Entry, Snapshot, Warehouse
 from viewkeeper.warehouse.ledger import Ledger
+from viewkeeper.warehouse.one_cut import is_one_cut
 from viewkeeper.warehouse.storage import Storage
 
 # How many entries are kept for charts and lists; the ledger itself has all of them.
@@ -99,3 +100,33 @@ def counted_rows(storage: Storage, entry: Entry, view: str) -> int | None:
     # At this very entry: a newer one would tell of another moment.
     table = Snapshot(storage, entry.last_txn, (entry,)).read_arrow(view, with_count=True)
     return int(pc.sum(table["_count"]).as_py() or 0)
+
+
+def at_one_cut(
+    storage: Storage, entry: Entry, counts: Mapping[str, int | None]
+) -> dict[str, int | None]:
+    """How many rows views have when they are read together, given how many they have at the entry."""
+    found = dict(counts)
+    if is_one_cut(entry, found):
+        return found
+    warehouse = Warehouse(storage)
+    snapshot = warehouse.overview(entry.last_txn)
+    for view, number in snapshot.older.items():
+        count = found.get(view)
+        if count is not None:
+            found[view] = _count_at(warehouse, snapshot, view, count, number)
+    return found
+
+
+def _count_at(
+    warehouse: Warehouse, snapshot: Snapshot, view: str, count: int, number: int
+) -> int | None:
+    oldest = snapshot.entries[0].entry
+    try:
+        parts = warehouse.change_parts(view, number, snapshot.txn, since_entry=oldest)
+        return count - sum(int(pc.sum(part["_count"]).as_py() or 0) for part in parts)
+    except UsageError:
+        # Filled anew in between: what it was before must be counted for itself.
+        if snapshot.stored_rows(view) > ROWS_COUNTED_MAX:
+            return None
+        return int(pc.sum(snapshot.read_arrow(view, with_count=True)["_count"]).as_py() or 0)

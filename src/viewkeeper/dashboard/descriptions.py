@@ -46,7 +46,7 @@ class Descriptions:
     def texts(self) -> dict[str, str]:
         """The views' texts as they are in the folder now; empty where there are none."""
         try:
-            return view_texts(self._config.views_folder)
+            return dict(view_texts(self._config.views_folder).texts)
         except UsageError:
             return {}
 

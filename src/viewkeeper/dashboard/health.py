@@ -50,15 +50,27 @@ def worst(found: Iterable[Health]) -> Health:
     return max(found, key=lambda health: RANKS.index(health.verdict))
 
 
-def of_run(run: Mapping[str, Any]) -> Health:
-    """What the run's own state means."""
+def of_approval(change: Mapping[str, Any] | None) -> Health:
+    """Whether a schema change that waits for somebody's word holds the view up."""
+    if change is None:
+        return Health("good", "no schema change holds it up")
+    what = f"a change of {change['source']}.{change['relation']}"
+    if change["status"] == "pending":
+        return Health("bad", f"it stands still: {what} waits for your word")
+    return Health("bad", f"it stands still: {what} is {change['status']}")
+
+
+def of_run(run: Mapping[str, Any], view: str | None = None) -> Health:
+    """What the run's own state means, as a whole or for one view."""
     match run["state"]:
         case "running":
             return Health("good", "a run keeps the views")
         case "waiting":
             told = run.get("waiting", {})
+            if "statement" in told and view is not None:
+                return Health("good", "a run keeps the views")  # those it holds up say it
             if "statement" in told:
-                return Health("warning", "the run waits for your word on a schema change")
+                return Health("bad", "a schema change waits for your word, and views with it")
             return Health("bad", f"the run waits: {told.get('message', 'a source is away')}")
         case "starting" | "loading":
             return Health("warning", "the run is loading views")

@@ -11,12 +11,14 @@ from typing import Any
 
 from viewkeeper.dashboard.audits import Audits
 from viewkeeper.dashboard.batches import Batches
-from viewkeeper.dashboard.chronicle import Chronicle
+from viewkeeper.dashboard.chronicle import Chronicle, at_one_cut
 from viewkeeper.dashboard.descriptions import Descriptions
 from viewkeeper.dashboard.health import (
+    LATE_SECONDS,
     Health,
     lag_verdict,
     later,
+    of_approval,
     of_audit,
     of_freshness,
     of_run,
@@ -28,14 +30,13 @@ from viewkeeper.dashboard.positions import position_text
 from viewkeeper.dashboard.source_watch import SourceWatch
 from viewkeeper.errors import UsageError
 from viewkeeper.project import ProjectConfig
-from viewkeeper.runtime.run_state import NEVER_RUN, read_run_state
+from viewkeeper.runtime.run_state import NOBODY_KEEPS, read_run_state
 from viewkeeper.runtime.settings import storage_of
+from viewkeeper.runtime.standing import age_seconds, allowances, approval_of, kept_state, reached_by
 from viewkeeper.warehouse import Entry
 
 Document = dict[str, Any]
 
-# States of a run in which no view is kept, so that nothing can be late.
-NOBODY_KEEPS = ("stopped", NEVER_RUN)
 # How often the run's own words are read.
 RUN_SECONDS = 0.3
 # While a run goes and nothing is known to be missing, a source's feed is at most so far behind.
@@ -101,9 +102,27 @@ class Lookout:
             latest = self._chronicle.latest
             known = {} if latest is None else latest.shown_views
             rows = {view: self._chronicle.rows(view) for view in known}
+        if latest is not None:
+            rows = at_one_cut(self.storage, latest, rows)
         now = dt.datetime.now(dt.UTC)
         positions = {} if latest is None else latest.positions
-        sources = {name: self._source(name, positions.get(name)) for name in self.config.sources}
+        standing = run.get("standing", {}) if run["state"] not in NOBODY_KEEPS else {}
+        allowed = allowances(
+            run, {name: view.positions or positions for name, view in known.items()}
+        )
+        is_kept = run["state"] not in NOBODY_KEEPS
+        for name in self.config.sources:
+            self.sources.stands(name, reached_by(name, latest, is_kept=is_kept))
+        sources = {
+            name: self._source(
+                name,
+                positions.get(name),
+                standing.get("sources", {}).get(name),
+                allowed.get(name, 0.0),
+                now,
+            )
+            for name in self.config.sources
+        }
         texts = self.descriptions.texts()
         names = dict.fromkeys((*texts, *known))
         return {
@@ -116,6 +135,7 @@ class Lookout:
             "committed_at": None if latest is None else latest.committed_at.isoformat(),
             "health": of_run(run).as_dict(),
             "waiting": run.get("waiting") if run["state"] == "waiting" else None,
+            "approvals": standing.get("approvals", []),
             "sources": sources,
             "views": {
                 name: self._view(name, texts.get(name), latest, rows.get(name), run, sources, now)
@@ -125,17 +145,28 @@ class Lookout:
             "merge": run.get("merge"),
         }
 
-    def _source(self, name: str, position: Any) -> Document:
+    def _source(
+        self,
+        name: str,
+        position: Any,
+        since: str | None,
+        allowed_seconds: float,
+        now: dt.datetime,
+    ) -> Document:
+        """``since``: when the oldest that the run has of it and does not show was committed."""
         found = self.sources.figures(name)
         asked = self.batches.asked(name)
         seconds = found.get("unseen_seconds", found.get("lag_seconds"))
+        if since is not None:
+            seconds = max(age_seconds(since, now), seconds or 0.0)
+        late = None if seconds is None else max(0.0, seconds - allowed_seconds)
         return found | {
             "position": position,
             "position_text": position_text(position),
             "queries": asked["queries"],
             "rows_fetched": asked["rows"],
             "behind_seconds": seconds,
-            "verdict": "bad" if "error" in found else _verdict(found["state"], seconds),
+            "verdict": "bad" if "error" in found else _verdict(found["state"], late),
         }
 
     def _view(
@@ -154,19 +185,37 @@ class Lookout:
         reads = self.descriptions.sources_of(name, text if text is not None else stored)
         told = run["views"].get(name, {})
         target = seconds_of((described or {}).get("settings", {}).get("freshness"))
-        fresh = _freshness(run, [sources[source] for source in reads])
+        fresh = _freshness(run, name, [sources[source] for source in reads], now)
+        # What a periodic view does not show before it is due is not late.
+        period = told.get("period_seconds")
+        limit = period + LATE_SECONDS if target is None and period else target
         audit = later(self.audits.last(name), run.get("audits", {}).get(name))
         age = None if latest is None else round((now - latest.committed_at).total_seconds(), 1)
         declared = (described or {}).get("reaches", {})
         stopped = run.get("stopped_views", {}).get(name)
+        approval = approval_of(run.get("standing", {}), name)
         health = worst(
-            (of_source(stopped), of_audit(audit), of_run(run), of_freshness(fresh, target))
+            (
+                of_source(stopped),
+                of_audit(audit),
+                of_approval(approval),
+                of_run(run, view=name),
+                of_freshness(fresh, limit),
+            )
         )
-        retired = state is not None and state.definition.is_retired
-        if retired:
+        ending = "" if state is None else state.definition.ending
+        if ending == "retired":
             health = Health("idle", "a schema change ended it; its last state stays readable")
+        elif ending:
+            health = Health(
+                "bad", "its text does not fit a schema change: viewkeeper check tells more"
+            )
         return {
-            "state": "retired" if retired else run["state"] if state is not None else "not loaded",
+            "state": ending
+            if ending
+            else kept_state(run, name)
+            if state is not None
+            else "not loaded",
             "level": told.get("level") or declared.get("declared"),
             "protocol": told.get("protocol") or declared.get("protocol"),
             "rows": rows,
@@ -218,13 +267,13 @@ def _edge_verdict(run: Document, source: Document, fresh: float | None) -> str:
     return lag_verdict(fresh) if run["state"] not in NOBODY_KEEPS else "idle"
 
 
-def _freshness(run: Document, sources: list[Document]) -> float | None:
-    """How far behind its sources a view is known to be, at most; None while nobody keeps it.
+def _freshness(run: Document, view: str, sources: list[Document], now: dt.datetime) -> float | None:
+    """How old the oldest is that a view is known not to show; None while it is not kept.
 
-    What the last batch measured, or what a source says is waiting, or since when one is not heard of.
+    What the run has and does not show, what a source says is waiting, or since when one is not heard of.
     """
     if run["state"] in NOBODY_KEEPS:
         return None
-    batch = run.get("batch") or {}
-    known = [batch.get("freshness_seconds"), *(source["behind_seconds"] for source in sources)]
-    return max((float(seconds) for seconds in known if seconds is not None), default=None)
+    since = run.get("standing", {}).get("views", {}).get(view)
+    known = [age_seconds(since, now), *(source["behind_seconds"] for source in sources)]
+    return max(float(seconds) for seconds in known if seconds is not None)

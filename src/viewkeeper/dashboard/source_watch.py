@@ -13,7 +13,7 @@ from typing import Any
 
 from viewkeeper.errors import SourceError, UsageError, ViewkeeperError
 from viewkeeper.project import ProjectConfig, SourceConfig
-from viewkeeper.sources.interface import Source
+from viewkeeper.sources.interface import Position, Source, newest_of
 from viewkeeper.sources.opening import open_source
 
 EVERY_SECONDS = 2.0
@@ -42,6 +42,8 @@ class SourceWatch:
         self._wanted_until = 0.0
         self._looks: dict[str, Look] = {}
         self._kinds: dict[str, str] = {}
+        # Where views stand at each.
+        self._reached: dict[str, list[Position]] = {}
         self._well_at: dict[str, float] = {}
         self._started: float | None = None
         self._lock = threading.Lock()
@@ -55,6 +57,10 @@ class SourceWatch:
         if first:
             for source in self._config.sources.values():
                 threading.Thread(target=self._watch, args=(source,), daemon=True).start()
+
+    def stands(self, name: str, reached: list[Position]) -> None:
+        """Say where views stand at a source: how far they are behind is counted from the newest."""
+        self._reached[name] = reached
 
     def close(self) -> None:
         self._closed.set()
@@ -91,7 +97,7 @@ class SourceWatch:
                 if source is None:
                     source = open_source(config.name, config.url, feed_url=config.feed_url)
                     self._kinds[config.name] = source.kind
-                found = _healthy(source)
+                found = _healthy(source, self._reached.get(config.name, []))
                 self._well_at[config.name] = time.monotonic()
             except (SourceError, UsageError) as error:
                 found = _unreachable(error.as_dict())
@@ -107,8 +113,8 @@ class SourceWatch:
         _close(source)
 
 
-def _healthy(source: Source) -> dict[str, Any]:
-    health = source.health()
+def _healthy(source: Source, reached: list[Position]) -> dict[str, Any]:
+    health = source.health(newest_of(source, reached))
     return {
         "state": health.state,
         "lag_seconds": health.lag_seconds,

@@ -23,8 +23,11 @@ Document = dict[str, Any]
 def rows_at(
     warehouse: Warehouse, view: str, as_of: int | None, limit: int | None, after: int | None
 ) -> Document:
-    """One page of the view's distinct rows at a state, in a fixed order, with how often each occurs."""
-    snapshot = warehouse.snapshot(as_of)
+    """One page of the view's distinct rows at a state, in a fixed order, with how often each occurs.
+
+    At one cut with all other views: what two pages show of one number belongs together.
+    """
+    snapshot = warehouse.overview(as_of)
     state = snapshot.views.get(view)
     if state is not None and state.base_rows + state.log_rows > ROWS_READ_MAX:
         raise _too_large(view)
@@ -35,6 +38,8 @@ def rows_at(
     return {
         "view": view,
         "txn": snapshot.txn,
+        "shows": snapshot.number_of(view),
+        "apart": list(snapshot.apart),
         "columns": _columns(counted, names),
         "rows": counted_rows(_ordered(counted, names).slice(first, size), names),
         "first": first,
@@ -47,7 +52,8 @@ def difference(
     warehouse: Warehouse, view: str, before: int, after: int, limit: int | None
 ) -> Document:
     """The rows that came (count above zero) and went between two states, in either direction."""
-    early, late = min(before, after), max(before, after)
+    numbers = (warehouse.overview(txn).number_of(view) for txn in sorted((before, after)))
+    early, late = sorted(numbers)
     changes = warehouse.changes_arrow(view, early, late)
     schema = warehouse.snapshot(late).views[view].schema
     net = _ordered(summed(changes, schema), list(schema.names))

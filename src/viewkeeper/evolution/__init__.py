@@ -8,6 +8,7 @@ out. It must not know where data lies, nor who carries the messages.
 |---|---|
 | `messages`, `changes`, `differences`, `naming` | what comes in and goes out; schema changes in the source's order; what a relation was called when |
 | `knowledge`, `knowledge_file`, `preferences` | what can replace what; what a view can do without |
+| `lineage`, `sameness` | what became of names that a text uses; whether two definitions are the same view |
 | `mapping`, `versions` | evolution mappings, merged (Table 6); the versions of a view |
 | `rewriting`, `replacing`, `quality`, `synchronization` | candidates, and the choice among them (VS) |
 | `reading`, `map_va`, `adaptation` | processes that read; the six queries; the adapted extent and what it includes (VA) |

@@ -11,6 +11,7 @@ says of both whether they are included. Knows nothing of views.
 | – | `ChangeType`: the paper has none; what can't be kept is a drop with a cast as replacement |
 | – | `Rewrite`: the rows changed and nobody was told which (TRUNCATE); names and types stay |
 | – | `OrderAttributes`: the columns stand in another order, which only whoever reads whole rows needs |
+| – | `ChangeKey`: rows are told apart by other columns, or by none; what rests on the old key must not |
 """
 
 from __future__ import annotations
@@ -124,6 +125,17 @@ class OrderAttributes:
         return f"order {self.relation} as {', '.join(self.names)}"
 
 
+@dataclass(frozen=True)
+class ChangeKey:
+    """The relation's primary key from here on; without columns it has none."""
+
+    relation: RelationName
+    key: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"key {self.relation} by {', '.join(self.key) or 'nothing'}"
+
+
 SchemaChange = (
     AddAttribute
     | RenameAttribute
@@ -134,6 +146,7 @@ SchemaChange = (
     | ChangeType
     | Rewrite
     | OrderAttributes
+    | ChangeKey
 )
 Rename = RenameAttribute | RenameRelation
 
@@ -208,6 +221,8 @@ def _relation_after(relation: CatalogRelation, change: SchemaChange) -> CatalogR
         case OrderAttributes(_, names):
             ordered = sorted(fields, key=lambda field: names.index(field.name))
             return replace(relation, schema=Schema(tuple(ordered)))
+        case ChangeKey(_, other):
+            return replace(relation, key=other)
         case _:
             return relation
 

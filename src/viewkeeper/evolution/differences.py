@@ -3,7 +3,8 @@
 Sources report a statement's effect: the relation before and after it, and which columns it renamed. One
 ALTER TABLE may do much at once; here it comes apart: drops first, so that a name is free for a column
 that takes it over; renames, through a name in between where two columns exchange theirs; types; adds;
-the columns' order, if they do not stand in it now; at last the relation's own name.
+the columns' order, if they do not stand in it now; the key, which no longer has a column that was dropped;
+at last the relation's own name.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from viewkeeper.evolution.changes import (
     AddAttribute,
     AddRelation,
+    ChangeKey,
     ChangeType,
     DropAttribute,
     DropRelation,
@@ -70,6 +72,10 @@ def _changes(
         yield AddAttribute(name, field)
     if (*kept.values(), *(field.name for field in added)) != after.schema.names:
         yield OrderAttributes(name, after.schema.names)
+    # Before the rows are read anew: how that is done may rest on the key.
+    key = tuple(kept[column] for column in before.key) if set(before.key) <= kept.keys() else ()
+    if set(key) != set(after.key):
+        yield ChangeKey(name, after.key)
     if rewrites:
         yield Rewrite(name)
     if after.name != name:

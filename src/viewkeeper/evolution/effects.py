@@ -1,8 +1,8 @@
 """What a schema change would do to every view, before it is done: the blast radius, and who decides.
 
 Pure planning for people and for the live pipeline. Each view is untouched, goes on under other names, is
-offered a column, is read anew, gets another definition, or is retired; and its policy says whether that
-happens at once, waits for a person, or leaves the view as it is.
+offered a column, is read again, gets another definition, stops because its text does not fit, or is
+retired; and its policy says whether that happens at once, waits for a person, or leaves the view as it is.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 from viewkeeper.evolution.adaptation import Method
 from viewkeeper.evolution.changes import (
+    ChangeType,
     Rewrite,
     SchemaChange,
     catalog_after,
@@ -47,6 +48,7 @@ class Kind(enum.Enum):
     REREAD = "read anew"
     SYNCHRONIZED = "synchronized"
     RETIRED = "retired"
+    STOPPED = "stopped"
 
 
 class Decision(enum.Enum):
@@ -59,7 +61,7 @@ class Decision(enum.Enum):
 
 @dataclass(frozen=True)
 class Effect:
-    """What happens to one view. ``after`` is what it becomes; None when it is retired.
+    """What happens to one view. ``after`` is what it becomes; None when it is retired or stops.
 
     ``method`` says how its extent is brought over, ``method_reason`` why it must be recomputed.
     """
@@ -78,7 +80,7 @@ class Effect:
     @property
     def changes_the_view(self) -> bool:
         """Whether it gets another definition, if only other names in it, or comes to its end."""
-        return self.kind in (Kind.RENAMED, Kind.SYNCHRONIZED, Kind.RETIRED)
+        return self.kind in (Kind.RENAMED, Kind.SYNCHRONIZED, Kind.RETIRED, Kind.STOPPED)
 
     def as_dict(self) -> dict[str, Any]:
         """For `evolve --json`."""
@@ -132,15 +134,24 @@ def _effect(
             after = _becoming(view, definition, mapping)
             found = Effect(name, Kind.RENAMED, Decision.PROCEED, after, reason, mapping)
         case Synchronized(definition, mapping, reason, quality, others):
-            kind = Kind.REREAD if isinstance(change, Rewrite) else Kind.SYNCHRONIZED
             after = _becoming(view, definition, mapping)
+            kind = Kind.REREAD if _only_rereads(change, view, after) else Kind.SYNCHRONIZED
             method, why = _adaptation(view, after, mapping)
             found = Effect(
                 name, kind, Decision.PROCEED, after, reason, mapping, quality, others, method, why
             )
-        case Retired(reason, others):
-            found = Effect(name, Kind.RETIRED, Decision.PROCEED, None, reason, others=others)
+        case Retired(reason, others, stops):
+            kind = Kind.STOPPED if stops else Kind.RETIRED
+            found = Effect(name, kind, Decision.PROCEED, None, reason, others=others)
     return replace(found, decision=_decision(found, view.preferences.policy))
+
+
+def _only_rereads(change: SchemaChange, before: EvolvingView, after: EvolvingView) -> bool:
+    """Whether the view says and shows the same as before, over other rows or values."""
+    if not isinstance(change, ChangeType):
+        return isinstance(change, Rewrite)
+    texts = view_sql(before.definition), view_sql(after.definition)
+    return texts[0] == texts[1] and before.definition.schema == after.definition.schema
 
 
 def _becoming(

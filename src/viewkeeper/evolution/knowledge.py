@@ -12,6 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from viewkeeper.algebra.expressions import Column, Expression, columns_of, substituted
+from viewkeeper.algebra.inference import type_of
+from viewkeeper.algebra.types import Schema
+from viewkeeper.errors import UsageError
 from viewkeeper.evolution.changes import (
     ChangeType,
     DropAttribute,
@@ -194,10 +197,14 @@ def _other(name: RelationName, old: RelationName, new: RelationName) -> Relation
 
 
 def offers(relation: CatalogRelation, replacement: Replacement) -> Replacement:
-    """The replacement cut down to what the relation that replaces really has."""
-    kept = tuple(
-        (a, e)
-        for a, e in replacement.attributes
-        if all(c in relation.schema for c in columns_of(e))
-    )
+    """The replacement cut down to what the relation that replaces really has, in types that fit."""
+    kept = tuple((a, e) for a, e in replacement.attributes if _has_meaning(e, relation.schema))
     return replace(replacement, attributes=kept)
+
+
+def _has_meaning(expression: Expression, schema: Schema) -> bool:
+    try:
+        type_of(expression, schema)
+    except UsageError:
+        return False
+    return True

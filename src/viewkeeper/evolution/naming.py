@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from viewkeeper.evolution.changes import (
     AddAttribute,
     AddRelation,
+    ChangeKey,
     ChangeType,
     DropAttribute,
     DropRelation,
@@ -49,7 +50,7 @@ def after(names: Names, change: SchemaChange) -> Names | None:
             return None
         case DropAttribute(_, attribute) | ChangeType(_, attribute):
             return None if attribute in names.columns else names
-        case AddAttribute() | AddRelation() | OrderAttributes():
+        case AddAttribute() | AddRelation() | OrderAttributes() | ChangeKey():
             return names
 
 

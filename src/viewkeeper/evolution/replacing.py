@@ -4,7 +4,7 @@
 |---|---|
 | attribute A of R | replace R by S; keep R and take A from a joined S; do without A |
 | relation R | replace R by S; do without R |
-| type of A | if wider, keep it; else cast it back where that can't fail, or as a lost attribute |
+| type of A | cast it back where that can't fail, or as a lost attribute |
 
 Every candidate is a set of edits for `rewriting` to carry out, and says what it makes of the extent.
 """
@@ -253,8 +253,9 @@ def _cast_back(
     safe = _casts_safely(change.after, change.before)
     refusal = "" if safe else f"not every {change.after} is a {change.before}"
     text = f"cast {change.relation}.{change.attribute} back to {change.before}"
-    # The source converted its values by itself: whether they are the same must be looked at.
-    return Candidate(text, edits, Extent.ANY, refusal=refusal)
+    # It is the same column, and its owner has converted the values: they are read again, as after any
+    # rewriting of rows, and no other relation's rows come into the view.
+    return Candidate(text, edits, refusal=refusal)
 
 
 def require_possible(candidate: Candidate) -> None:

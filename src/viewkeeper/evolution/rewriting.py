@@ -146,9 +146,9 @@ class _TermEditor:
         grouping = self.term.grouping
         if grouping is None:
             return frozenset(self.edit.lost)
-        for key in grouping.keys:
-            if columns_of(key.expression) & self.edit.lost:
-                raise Refused(f"the view groups by {expression_sql(key.expression, str)}")
+        keys = [key for key in grouping.keys if columns_of(key.expression) & self.edit.lost]
+        if keys and not self._counts_copies:
+            raise Refused(f"the view groups by {expression_sql(keys[0].expression, str)}")
         lost = frozenset(
             a.name
             for a in grouping.aggregates
@@ -156,7 +156,19 @@ class _TermEditor:
         )
         if columns_of(grouping.having) & lost:
             raise Refused("a condition on the groups needs what is lost")
-        return lost
+        return lost | {key.name for key in keys}
+
+    @property
+    def _counts_copies(self) -> bool:
+        """Whether the groups are a join's own rows, counted (`Grouping.copies`): the left side of an
+        outer join, of EXISTS.
+
+        Without one of their columns, rows that differed in it alone become copies of one row. They have
+        the same partners, because no condition reads the column (it would be refused, or be gone), and
+        the copies are counted: the step is the same bag of rows, less the column.
+        """
+        grouping = self.term.grouping
+        return self.is_step and grouping is not None and grouping.copies is not None
 
     def _is_dropped(self, output: Output) -> bool:
         read = self._columns_behind(output)
@@ -215,7 +227,11 @@ class _TermEditor:
         columns = self.edit.columns
         return replace(
             grouping,
-            keys=tuple(Output(k.name, substituted(k.expression, columns)) for k in grouping.keys),
+            keys=tuple(
+                Output(k.name, substituted(k.expression, columns))
+                for k in grouping.keys
+                if k.name not in self.lost_names
+            ),
             aggregates=tuple(
                 a if a.argument is None else replace(a, argument=substituted(a.argument, columns))
                 for a in grouping.aggregates

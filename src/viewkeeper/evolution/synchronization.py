@@ -4,8 +4,9 @@ Paper: DyDa, section 5.2.1 (Figure 5, for one view and one change); the candidat
 from its predecessor EVE. Pure and without messages, so no concurrent change can disturb it.
 
 The result is one of five: `Untouched`, `Offered` (a new attribute the view could show), `Renamed`
-(other names underneath, same rows, same columns), `Synchronized` (another definition, with its mapping,
-reasons and quality), or `Retired` (it can't be saved; its last state stays readable).
+(other names underneath, same rows, same columns), `Synchronized` (another definition, or other types
+under it, with its mapping, reasons and quality), or `Retired` (it can't be saved, or its text does not fit;
+its last state stays readable).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from viewkeeper.algebra.expressions import Cast, Column, Output, columns_of
+from viewkeeper.algebra.expressions import Cast, Column, Literal, Output, columns_of
 from viewkeeper.algebra.inference import common_type, type_of
 from viewkeeper.algebra.types import Field, Schema, Type
 from viewkeeper.errors import UsageError
@@ -71,8 +72,11 @@ class Synchronized:
 
 @dataclass(frozen=True)
 class Retired:
+    """``stops``: nothing is gone, but the view's text does not fit what there is now."""
+
     reason: str
     others: tuple[str, ...] = ()
+    stops: bool = False
 
 
 Synchronization = Untouched | Offered | Renamed | Synchronized | Retired
@@ -86,8 +90,7 @@ def synchronized(
         case RenameAttribute() | RenameRelation():
             return _renamed(view, change, catalog)
         case DropRelation() | DropAttribute() | ChangeType() if _is_read(view, change):
-            widened = _widened(view, change, catalog) if isinstance(change, ChangeType) else None
-            return widened or _chosen(view, change, knowledge, catalog)
+            return _chosen(view, change, knowledge, catalog)
         case Rewrite(relation) if places_of(view.definition, relation):
             return _reread(view, change, catalog)
         case AddAttribute(relation, field) if places_of(view.definition, relation):
@@ -129,17 +132,29 @@ def _occurrence_renamed(occurrence: Occurrence, change: Rename) -> Occurrence:
             return replace(occurrence, schema=occurrence.schema.renamed(names), key=key)
 
 
-def _widened(view: EvolvingView, change: ChangeType, catalog: Catalog) -> Synchronized | None:
-    """The same view over wider values; only what is computed from them must be looked at again.
+def _retyped(view: EvolvingView, change: ChangeType, catalog: Catalog) -> Synchronized:
+    """The same view over values of another type; its columns get the types that follow from it.
 
-    None when the type is no wider, or the view's expressions mean nothing over it.
+    Wider values are the same values: only what is computed from them must be looked at again. Else the
+    source has converted them by itself, and all are read again. Raises Refused when the view's
+    expressions mean nothing over the new type.
     """
-    if not change.is_widening:
-        return None
-    try:
-        definition = _meaningful(view.definition, catalog)
-    except Refused:
-        return None
+    definition = _meaningful(view.definition, catalog)
+    touched = _computed_from(view, change) if change.is_widening else _aliases(view, change)
+    mapping = EvolutionMapping(touched=touched, trusted=not touched)
+    what = "every value fits the wider type" if change.is_widening else "its values are read again"
+    return Synchronized(
+        definition, mapping, f"{change}: {what}", _quality(view, definition, mapping)
+    )
+
+
+def _aliases(view: EvolvingView, change: ChangeType) -> frozenset[str]:
+    places = places_of(view.definition, change.relation, change.attribute)
+    return frozenset(alias for _, alias in places)
+
+
+def _computed_from(view: EvolvingView, change: ChangeType) -> frozenset[str]:
+    """Occurrences whose column is not only shown as it is."""
     computed = set()
     for index, alias in places_of(view.definition, change.relation, change.attribute):
         term = view.definition.all_terms[index]
@@ -150,9 +165,7 @@ def _widened(view: EvolvingView, change: ChangeType, catalog: Catalog) -> Synchr
         )
         if term.grouping is not None or view.definition.steps or not plain:
             computed.add(alias)
-    mapping = EvolutionMapping(touched=frozenset(computed), trusted=not computed)
-    reason = f"{change}: every value fits the wider type"
-    return Synchronized(definition, mapping, reason, _quality(view, definition, mapping))
+    return frozenset(computed)
 
 
 def _reread(view: EvolvingView, change: Rewrite, catalog: Catalog) -> Synchronization:
@@ -173,9 +186,17 @@ def _chosen(
     knowledge: Knowledge,
     catalog: Catalog,
 ) -> Synchronization:
-    """The best of the candidates that satisfy the view; the first among equals."""
+    """The best of the candidates that satisfy the view; the first among equals.
+
+    A column that only has another type is still there: the view goes on over it if it can.
+    """
     found: list[tuple[Candidate, Synchronized]] = []
     refused: list[str] = []
+    if isinstance(change, ChangeType):
+        try:
+            return _retyped(view, change, catalog)
+        except Refused as refusal:
+            refused.append(f"go on with {change.after}: {refusal}")
     for candidate in candidates(view, change, knowledge, catalog):
         try:
             found.append((candidate, _carried_out(view, change, candidate, catalog)))
@@ -183,6 +204,8 @@ def _chosen(
             refused.append(f"{candidate.text}: {refusal}")
     if not found:
         detail = "; ".join(refused)
+        if isinstance(change, ChangeType):
+            return Retired(f"{change} does not fit the view: {detail}", tuple(refused), stops=True)
         return Retired(f"{change}, and nothing can stand for it: {detail}", tuple(refused))
     best, chosen = min(found, key=lambda pair: pair[1].quality.rank)
     worse = [f"{c.text}: {s.quality}" for c, s in found if c is not best]
@@ -255,19 +278,37 @@ def fitted(definition: ViewDefinition, catalog: Catalog) -> ViewDefinition:
     for term in fresh.all_terms:
         for expression in term.computed:
             type_of(expression, term.joined_schema)
+        if term.grouping is not None:
+            type_of(term.grouping.having, term.grouped_schema)
     return fresh
 
 
 def _alike(terms: tuple[Term, ...]) -> tuple[Term, ...]:
-    """The terms of a UNION ALL with types common to all: one of them may have been widened."""
-    columns = zip(*(term.schema.fields for term in terms), strict=True)
-    types = [reduce(common_type, (field.type for field in column)) for column in columns]
+    """The terms of a UNION ALL with types common to all: one of them may have got another one.
+
+    A bare NULL, such as an outer join shows where there is no partner, has the type of the others.
+    """
+    types = []
+    for outputs in zip(*(zip(t.outputs, t.schema, strict=True) for t in terms), strict=True):
+        of_all = [field.type for _, field in outputs]
+        of_values = [field.type for output, field in outputs if not _is_null(output)]
+        types.append(reduce(common_type, of_values or of_all))
     return tuple(_conformed(term, types) for term in terms)
 
 
+def _is_null(output: Output) -> bool:
+    return isinstance(output.expression, Literal) and output.expression.value is None
+
+
 def _conformed(term: Term, types: list[Type]) -> Term:
+    def conformed(output: Output, found: Type, wanted: Type) -> Output:
+        if found == wanted:
+            return output
+        null = Literal(None, wanted) if _is_null(output) else None
+        return Output(output.name, null or Cast(output.expression, wanted))
+
     outputs = tuple(
-        o if field.type == wanted else Output(o.name, Cast(o.expression, wanted))
+        conformed(o, field.type, wanted)
         for o, field, wanted in zip(term.outputs, term.schema, types, strict=True)
     )
     return replace(term, outputs=outputs)

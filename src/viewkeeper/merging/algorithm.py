@@ -56,7 +56,9 @@ class MergeAlgorithm(ABC):
             yield from self.revisited(list(action_list.rows))
 
     def block_ended(self) -> Iterator[WarehouseTransaction]:
-        """Only an algorithm that counts updates into blocks has to do with it."""
+        """Only an algorithm that counts updates into blocks has to do with it, or one that takes over
+        from this one."""
+        self.table.end_block()
         yield from ()
 
     def taken_over(self) -> Iterator[WarehouseTransaction]:

@@ -41,5 +41,10 @@ class CompleteN(SimplePainting):
         self.table.open_unit()
         yield from super().relevance_arrived(replace(event, more=not ends))
 
+    def count_on(self, *, is_inside_unit: bool) -> None:
+        """Begin on a table in which another algorithm, or another N, has left rows."""
+        self.table.form_blocks(self.every, is_inside_unit=is_inside_unit)
+
     def block_ended(self) -> Iterator[WarehouseTransaction]:
+        yield from super().block_ended()
         yield from self.revisited(self.table.close_unit())

@@ -117,6 +117,15 @@ class GlobalTransactions:
         """Whether some transaction of that source waits."""
         return bool(self._queues.get(source))
 
+    def forget(self, source: str) -> None:
+        """What waits of that source comes once more."""
+        for part in self._queues.pop(source, ()):
+            if part.tie is not None:
+                known = self._open[part.tie.id]
+                known.arrived -= 1
+                if not known.arrived:
+                    del self._open[part.tie.id]
+
     def step(self, event: PartArrived | TimePassed) -> tuple[Action, ...]:
         match event:
             case PartArrived(part, now):

@@ -181,7 +181,9 @@ class MergeGroups:
     def _process(self, table: ViewUpdateTable, commits: CommitOrder) -> MergeProcess:
         promises = [self.promises[view] for view in table.columns]
         algorithm = self._choose(promises, table)
-        if self._unit is None and not isinstance(algorithm, CompleteN):
+        if isinstance(algorithm, CompleteN):
+            algorithm.count_on(is_inside_unit=self._unit is not None)
+        elif self._unit is None:
             # A block was open, and nobody counts blocks any more.
             table.close_unit()
         return MergeProcess(algorithm, commits)

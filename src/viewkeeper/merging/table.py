@@ -35,6 +35,8 @@ class ViewUpdateTable:
         self.rows: dict[int, Row] = {}
         self.announced = 0
         self._open: Unit | None = None
+        # The last row of a block that was ended though it had fewer.
+        self._ended = 0
         # Rows of two groups that became one: the next row shows after all of them.
         self._barrier: tuple[int, ...] = ()
         self._last_of_stream: dict[str, int] = {}
@@ -70,6 +72,7 @@ class ViewUpdateTable:
         """The rows announced from now on show together, until `close_unit`."""
         if self._open is None:
             self._open = Unit([], is_open=True)
+        self._open.is_open = True
 
     def close_unit(self) -> list[int]:
         """End the open unit; its rows."""
@@ -78,6 +81,42 @@ class ViewUpdateTable:
             return []
         unit.is_open = False
         return [number for number in unit.rows if number in self.rows]
+
+    def end_block(self) -> None:
+        """No row joins the block of the last one, whoever counts blocks now or later."""
+        self._ended = self.announced
+
+    def form_blocks(self, every: int, *, is_inside_unit: bool) -> None:
+        """From now on blocks of N rows are units: those that are here, and the one that is to come.
+
+        Rows that were announced while nobody counted are units of their own: a manager's list for a
+        whole block covers several of them, and must neither be divided nor go without the others' lists.
+        ``is_inside_unit``: the next row shows with the last one in any case.
+        """
+        blocks: dict[tuple[int, bool], Unit] = {}
+        for number, row in self.rows.items():
+            unit = blocks.setdefault(self._block(number, every), row.unit)
+            if unit is not row.unit:
+                other = self._merged(row.unit, unit)
+                blocks |= {block: unit for block, known in blocks.items() if known is other}
+        if self.announced % every and self._ended < self.announced:
+            self._open = self._open or blocks.get(self._block(self.announced, every))
+            self.open_unit()
+        elif not is_inside_unit:
+            self.close_unit()
+
+    def _block(self, number: int, every: int) -> tuple[int, bool]:
+        return -(-number // every), number <= self._ended
+
+    def _merged(self, unit: Unit, into: Unit) -> Unit:
+        """All rows of a unit are of another one now; the unit that is empty."""
+        for number in unit.rows:
+            if number in self.rows:
+                self.rows[number].unit = into
+        into.rows += unit.rows
+        if self._open is unit:
+            self._open, into.is_open = into, True
+        return unit
 
     def receive(self, action_list: ActionList, *, passed_on: bool = False) -> None:
         """Take a list in; ``passed_on`` says that the warehouse has it already."""
@@ -244,6 +283,7 @@ class ViewUpdateTable:
         self.columns |= other.columns
         self.rows = dict(sorted((self.rows | other.rows).items()))
         self.announced = max(self.announced, other.announced)
+        self._ended = max(self._ended, other._ended)
         self._passed_on |= other._passed_on
         self._just_applied += other._just_applied
         for stream, number in other._last_of_stream.items():
@@ -267,7 +307,7 @@ class ViewUpdateTable:
         table.rows = {
             n: r for n, r in self.rows.items() if not table.columns.keys().isdisjoint(r.cells)
         }
-        table.announced = self.announced
+        table.announced, table._ended = self.announced, self._ended
         table._passed_on = {a for a in self._passed_on if a.view in table.columns}
         table._just_applied = list(self._just_applied)
         table._last_of_stream = dict(self._last_of_stream)

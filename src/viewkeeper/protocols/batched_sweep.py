@@ -104,6 +104,7 @@ class BatchedSweep(ViewManager):
 
     name = "batched-sweep"
     level = Level.COMPLETE
+    in_order = True
     assumes = Assumptions()
     paper = "ours, after SWEEP, section 5"
     # Eager: begin whenever something waits and nothing runs. Else a batch begins when it is closed.

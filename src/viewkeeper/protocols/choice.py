@@ -29,6 +29,7 @@ from viewkeeper.protocols.nested_sweep import NestedSweep
 from viewkeeper.protocols.parallel_sweep import ParallelSweep
 from viewkeeper.protocols.quiescent_ring import QuiescentRing
 from viewkeeper.protocols.recompute import Recompute
+from viewkeeper.protocols.registry import unknown_protocol
 from viewkeeper.protocols.ring import Ring
 from viewkeeper.protocols.ring_terms import RingTerms
 from viewkeeper.protocols.simplistic import Simplistic
@@ -80,6 +81,17 @@ class Choice:
     @property
     def is_recomputed(self) -> bool:
         return self.protocol in (RECOMPUTE, PERIODIC, VIRTUAL)
+
+    def shortfall(self, declared: Level) -> str | None:
+        """In words, what is missing from the level that a view declares; None when nothing is.
+
+        A view that names its protocol is refused instead: only where the choice is ours may it be less.
+        """
+        if self.level >= declared:
+            return None
+        return (
+            f"declared {declared}, kept at {self.level} by {self.protocol}: {'; '.join(self.why)}"
+        )
 
 
 def _with_extent(kind: Callable[[ViewDefinition, Any], Any]) -> Callable[[ViewDefinition], Any]:
@@ -193,6 +205,8 @@ def choice_for(definition: ViewDefinition) -> Choice:
     refresh = setting(definition, "refresh") or "auto"
     _require_keeper(definition, refresh)
     if definition.protocol is not None:
+        if definition.protocol not in LIVE:
+            raise unknown_protocol(definition.protocol, LIVE)
         return _named(definition, LIVE[definition.protocol], refresh)
     obstacles = Upkeep(pruned(definition)).obstacles
     if obstacles and refresh == "incremental-strict":

@@ -247,6 +247,8 @@ class Protocol(ABC):
 
     name: ClassVar[str]
     level: ClassVar[Level]
+    # Whether changes are installed in the order in which transactions were delivered.
+    in_order: ClassVar[bool] = False
     assumes: ClassVar[Assumptions]
     paper: ClassVar[str]
 

@@ -48,6 +48,7 @@ class NestedSweep(Sweep):
 
     name = "nested-sweep"
     level = Level.STRONG
+    in_order = False
     paper = "SWEEP, section 6"
     absorbed_max = 16
 

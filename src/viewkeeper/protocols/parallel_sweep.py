@@ -57,6 +57,7 @@ class ParallelSweep(ViewManager):
 
     name = "parallel-sweep"
     level = Level.COMPLETE
+    in_order = True
     assumes = Assumptions()
     paper = "SWEEP, section 5.3"
     in_flight_max = 16

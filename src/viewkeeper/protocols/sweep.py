@@ -42,6 +42,7 @@ class Sweep(ViewManager):
 
     name = "sweep"
     level = Level.COMPLETE
+    in_order = True
     assumes = Assumptions()
     paper = "SWEEP, section 5"
 

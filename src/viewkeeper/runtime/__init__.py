@@ -6,14 +6,14 @@ from `feeds` to `epochs`.
 
 | | |
 |---|---|
-| `keeper`, `running`, `pipeline`, `surroundings`, `settings`, `memory` | a project opened; a run; all that it consists of |
-| `feeds`, `units`, `intake`, `integrator`, `jobs` | transactions on their way in, numbered and put into batches |
+| `keeper`, `open_project`, `running`, `pipeline`, `surroundings`, `settings`, `memory` | a project opened; a run; all that it consists of |
+| `feeds`, `units`, `intake`, `ends`, `integrator`, `jobs` | transactions on their way in, numbered and put into batches |
 | `group`, `keeping`, `epochs` | views that move together, and what they commit |
 | `managers`, `virtual_views` | who keeps each view: batched SWEEP, or the protocol that its text names |
 | `asking`, `foresight`, `exact_cuts`, `shared_cuts`, `batch_end`, `source_joins`, `change_tables`, `stores`, `pacing` | questions to sources and stores, and changes as tables |
 | `contents`, `bulk_reading`, `executor_reading`, `row_estimates` | whole relations at exactly one cut |
 | `evolving`, `adapting`, `evolution_log` | schema changes |
 | `audit`, `auditor`, `sampling` | views computed anew, to be compared |
-| `view`, `view_files`, `views_folder` | the project's views |
-| `requests`, `run_state`, `run_log`, `json_files`, `report`, `metrics`, `traffic`, `message_counts`, `faults` | what people ask of a run, and what it tells them |
+| `view`, `view_files`, `views_folder`, `file_updates` | the project's views, and their files |
+| `requests`, `run_state`, `standing`, `run_log`, `json_files`, `report`, `metrics`, `traffic`, `message_counts`, `faults` | what people ask of a run, and what it tells them |
 """

@@ -2,7 +2,10 @@
 
 Every group numbers its own transactions. The warehouse numbers states: the transactions of an epoch
 get the next numbers when it is committed, whichever group it comes from. Groups share no relation, so
-their epochs may interleave in any way, and every number is a state of all views together.
+their epochs may interleave in any way, and every number is a state of each view. It is one moment of a
+source for the views of one group; those of several are brought to one when they are read
+(`warehouse.one_cut`). For that, an epoch says where its transactions stand in their sources' logs, if
+another group reads one of these, and how far groups have come that have nothing to commit.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import pyarrow.compute as pc
 
 from viewkeeper.algebra.types import Schema
 from viewkeeper.coding import together
+from viewkeeper.evolution.effects import Effect
 from viewkeeper.protocols.messages import TXN
 from viewkeeper.runtime.faults import failpoint
 from viewkeeper.runtime.view import View
@@ -28,7 +32,8 @@ from viewkeeper.views.level import Level
 from viewkeeper.views.upkeep import InitialContents, Store
 from viewkeeper.warehouse.columns import owner_of, store_name
 from viewkeeper.warehouse.commits import Changes, EpochCommit, Extent
-from viewkeeper.warehouse.entries import RETIRED, Definition, Entry
+from viewkeeper.warehouse.entries import Definition, Entry, ViewState
+from viewkeeper.warehouse.places import DifferentHistory, Places, SourcePlaces, place_of
 from viewkeeper.warehouse.warehouse import Warehouse
 from viewkeeper.warehouse.writer import Writer
 
@@ -72,6 +77,25 @@ class Epochs:
         self._sources = sources
         self._confirm = confirm
         self._lock = threading.Lock()
+        # How far views have come that wait for their next transaction, where no entry says it yet.
+        self._at_rest: dict[str, Cut] = {}
+        self._rest_lock = threading.Lock()
+        # Ties between views that the ledger does not know yet.
+        self._ties: list[frozenset[str]] = []
+
+    @property
+    def ties(self) -> Iterator[tuple[str, ...]]:
+        """Views that the ledger says transactions were seen to change together."""
+        states = self.writer.latest.views.items()
+        return ((name, *state.tied) for name, state in states if state.tied)
+
+    def tie(self, views: frozenset[str]) -> None:
+        """Views that one transaction changes together; returns at once.
+
+        The next epoch says so. That is soon enough: nothing of that transaction is committed yet, so a
+        run that ends before meets it again.
+        """
+        self._ties.append(views)
 
     def apply(
         self,
@@ -79,10 +103,12 @@ class Epochs:
         states: Sequence[int],
         tables: Mapping[str, Sequence[pa.Table]],
         cuts: Mapping[str, Cut],
+        places: Callable[[], Mapping[str, SourcePlaces] | None] = lambda: None,
     ) -> Entry:
         """A group's transactions of these numbers, which bring each of its views to its cut.
 
-        The n-th of them shows in the epoch's state ``states[n]``, counted from 0.
+        The n-th of them shows in the epoch's state ``states[n]``, counted from 0. ``places`` says where
+        they stand in their sources' logs; it is asked only where that can matter.
         """
         with self._lock:
             first = self.writer.latest.last_txn + 1
@@ -91,7 +117,11 @@ class Epochs:
                 for view, parts in tables.items()
             }
             last = first + states[-1]
-            return self._committed(first_txn=first, last_txn=last, views=views, cuts=cuts)
+            found = places() if self._is_shared(cuts) else None
+            told = "" if found is None else Places(frozenset(cuts), found).encoded()
+            return self._committed(
+                first_txn=first, last_txn=last, views=views, cuts=cuts, places=told
+            )
 
     def fill(self, filled: Iterable[FilledView], cuts: Mapping[str, Cut]) -> Entry:
         """New views, whole, with their stores, as they are at their cuts."""
@@ -108,7 +138,9 @@ class Epochs:
                 views[table] = _extent(rows)
                 definitions[table] = Definition(store.schema.renamed(columns), text)
         replaced = frozenset(_stores_of(definitions, self.writer.latest)) - definitions.keys()
-        parts = {"views": views, "definitions": definitions, "cuts": cuts, "dropped": replaced}
+        parts: dict[str, Any] = {
+            "views": views, "definitions": definitions, "cuts": cuts, "dropped": replaced,
+        }  # fmt: skip
         anew = {name: reason for name, reason in self._rebuilt.items() if name in definitions}
         if not anew:
             return self._standing(**parts)
@@ -119,6 +151,7 @@ class Epochs:
                 definitions[name] = replace(definitions[name], rebuilt=story)
             # A state of its own: whoever asks for an older number gets what was shown then.
             next_txn = latest.last_txn + 1
+            parts["places"] = Places(frozenset(definitions), {}).encoded()
             entry = self._committed(first_txn=next_txn, last_txn=next_txn, **parts)
             self._rebuilt = {n: r for n, r in self._rebuilt.items() if n not in anew}
             return entry
@@ -135,21 +168,33 @@ class Epochs:
         """Nothing happened for these views up to their cuts; they and the sources take note of it."""
         return self._standing(cuts=cuts)
 
+    def rest(self, cuts: Mapping[str, Cut]) -> None:
+        """Views of one group that have nothing to commit have come so far.
+
+        The next entry says it, whoever commits it; at once, if one of another group has come further:
+        readers of both wait for that (`warehouse.one_cut`).
+        """
+        with self._rest_lock:
+            self._at_rest.update(cuts)
+        if self._late():
+            with self._lock:
+                self._tell_late()
+
     def evolve(
-        self, views: Iterable[View], retired: Iterable[tuple[View, str]], change: SchemaChange
+        self, views: Iterable[View], ended: Iterable[tuple[View, Effect]], change: SchemaChange
     ) -> Entry:
         """Views with the same rows under another definition, and views that came to their end.
 
         These stay readable, as they are, and nobody waits for them any more.
         """
         definitions = {view.name: view.stored() for view in views}
-        for view, reason in retired:
+        for view, effect in ended:
             story = {
                 "source": change.source,
                 "relation": change.relation,
                 "statement": change.statement,
-                "effect": RETIRED,
-                "reason": reason,
+                "effect": effect.kind.value,
+                "reason": effect.reason,
             }
             definitions[view.name] = replace(view.stored(), evolved=story)
         return self._standing(definitions=definitions)
@@ -158,6 +203,17 @@ class Epochs:
         """A view's rows as they are committed."""
         frame = Warehouse(self.writer.storage, session).read(view, with_count=True)
         return SparkRelation.from_frame(frame, schema)
+
+    def declare_published(self, views: Iterable[View]) -> None:
+        """Have the ledger say which views ask for a plain table; there was a time when it did not."""
+        known = self.writer.latest.views
+        definitions = {
+            view.name: replace(known[view.name].definition, publish=view.stored().publish)
+            for view in views
+            if view.name in known and known[view.name].definition.publish != view.stored().publish
+        }
+        if definitions:
+            self._standing(definitions=definitions)
 
     def drop(self, views: frozenset[str]) -> Entry:
         """These views are no longer wanted; their older states stay readable."""
@@ -169,13 +225,69 @@ class Epochs:
             return self._committed(first_txn=last + 1, last_txn=last, **parts)
 
     def _committed(self, **parts: Any) -> Entry:
-        cuts: Mapping[str, Cut] = parts.get("cuts", {})
+        entry = self._written(**parts)
+        self._tell_late()
+        return entry
+
+    def _written(self, **parts: Any) -> Entry:
+        cuts: Mapping[str, Cut] = parts.pop("cuts", {})
         dropped: frozenset[str] = parts.get("dropped", frozenset())
-        everybody = self._earliest(cuts, dropped)
-        entry = self.writer.commit(EpochCommit(positions=everybody, **parts))
+        known = {v: s for v, s in self.writer.latest.views.items() if v not in dropped}
+        with self._rest_lock:
+            resting = {
+                view: cut
+                for view, cut in self._at_rest.items()
+                if view in known and view not in cuts and _is_further(cut, known[view])
+            }
+        told = {**resting, **cuts}
+        everybody = self._earliest(told, dropped)
+        views = self.writer.latest.views.keys() | parts.get("views", {}).keys()
+        ties = tuple(tie for tie in self._ties if not tie.isdisjoint(views))
+        commit = EpochCommit(positions=everybody, cuts=told, ties=ties, **parts)
+        entry = self.writer.commit(commit)
+        for tie in ties:
+            self._ties.remove(tie)
+        with self._rest_lock:
+            # A group's own word is newer than what it said at rest.
+            told_now = [v for v, cut in self._at_rest.items() if v in cuts or resting.get(v) is cut]
+            for view in told_now:
+                del self._at_rest[view]
         failpoint("before-confirm")
         self._confirm(everybody)
         return entry
+
+    def _tell_late(self) -> None:
+        """Views at rest that came too late for an entry that they hold back get one of their own."""
+        while self._late():
+            last = self.writer.latest.last_txn
+            self._written(first_txn=last + 1, last_txn=last)
+
+    def _late(self) -> bool:
+        """Whether a view at rest has come further than the ledger says, and another waits for it there."""
+        latest = self.writer.latest
+        with self._rest_lock:
+            resting = {
+                view: cut
+                for view, cut in self._at_rest.items()
+                if view in latest.views and _is_further(cut, latest.views[view])
+            }
+        if not resting:
+            return False
+        others = {name: s for name, s in latest.shown_views.items() if not s.definition.has_ended}
+        return any(
+            _is_ahead(other, latest.views[view], cut)
+            for view, cut in resting.items()
+            for name, other in others.items()
+            if name != view
+        )
+
+    def _is_shared(self, cuts: Mapping[str, Cut]) -> bool:
+        """Whether a view that is not among these reads a source of theirs."""
+        sources = {source for cut in cuts.values() for source in cut}
+        return any(
+            name not in cuts and not state.definition.has_ended and sources & state.positions.keys()
+            for name, state in self.writer.latest.shown_views.items()
+        )
 
     def _earliest(self, news: Mapping[str, Cut], dropped: frozenset[str]) -> dict[str, Position]:
         """For each source, the position that every view which reads it has reached."""
@@ -183,7 +295,7 @@ class Epochs:
             view: state.positions
             for view, state in self.writer.latest.views.items()
             if view not in dropped
-            and not state.definition.is_retired
+            and not state.definition.has_ended
             # One that is about to be filled anew needs nothing from where it stood, and that may be
             # in a log which the source no longer has: it can't even be compared.
             and view not in self._rebuilt
@@ -194,6 +306,31 @@ class Epochs:
         for view, cut in news.items():
             cuts[view] = dict(cuts.get(view, {})) | dict(cut)
         return earliest(cuts.values(), self._sources)
+
+
+def _is_ahead(other: ViewState, state: ViewState, cut: Cut) -> bool:
+    """Whether the other view stands beyond what the ledger says of this one, which has come further."""
+    try:
+        return any(
+            not place_of(other.positions[source]).is_upto(place_of(state.positions[source]))
+            and not place_of(position).is_upto(place_of(state.positions[source]))
+            for source, position in cut.items()
+            if source in other.positions and source in state.positions
+        )
+    except DifferentHistory:
+        return False
+
+
+def _is_further(cut: Cut, state: ViewState) -> bool:
+    """Whether a cut is beyond where the ledger says that the view stands, and behind it nowhere."""
+    known = {source: state.positions.get(source) for source in cut}
+    try:
+        return known != dict(cut) and all(
+            at is not None and place_of(at).is_upto(place_of(cut[source]))
+            for source, at in known.items()
+        )
+    except DifferentHistory:
+        return False
 
 
 def _rebuilding(reason: str, latest: Entry, view: str, cut: Cut) -> dict[str, Any]:

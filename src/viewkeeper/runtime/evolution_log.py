@@ -23,7 +23,9 @@ CHANGES_FILE = ".viewkeeper/evolution.json"
 DECISIONS_FILE = ".viewkeeper/decisions.json"
 CHANGES_KEPT_MAX = 500
 
-APPLIED, PENDING, FROZEN, REJECTED = "applied", "pending", "frozen", "rejected"
+# Taken by the views, and their rows are being read; then applied, when the rows are there.
+ADAPTING, APPLIED = "adapting", "applied"
+PENDING, FROZEN, REJECTED = "pending", "frozen", "rejected"
 DECISIONS = ("approve", "reject")
 
 
@@ -94,8 +96,8 @@ class EvolutionLog:
                 f"there is no schema change {change}",
                 hint="viewkeeper evolve lists them",
             )
-        if known["status"] == APPLIED:
-            raise UsageError("already-decided", f"the schema change {change} is applied already")
+        if known["status"] in (ADAPTING, APPLIED):
+            raise UsageError("already-decided", f"the schema change {change} is taken already")
         made = {"decision": decision, "at": _now()}
         self._put(DECISIONS_FILE, dict(self._read(DECISIONS_FILE)) | {change: made})
         return {"change": change, **made}

@@ -6,22 +6,24 @@ changes at once, and the rows that arrived before it are given the shape that th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from viewkeeper.algebra.evaluation import compiled
 from viewkeeper.algebra.expressions import Cast, Column, Expression, Literal, columns_of
 from viewkeeper.algebra.types import Field, Row, Schema
+from viewkeeper.errors import UsageError
 from viewkeeper.evolution import changes as schema_changes
 from viewkeeper.evolution.changes import catalog_after, relation_in
 from viewkeeper.evolution.differences import differences
 from viewkeeper.evolution.effects import Decision, Effect, Kind, planned
 from viewkeeper.evolution.knowledge import Knowledge
+from viewkeeper.evolution.lineage import followed
 from viewkeeper.evolution.mapping import EvolutionMapping
 from viewkeeper.evolution.preferences import Parts
 from viewkeeper.evolution.rewriting import EvolvingView
-from viewkeeper.runtime.view import View
+from viewkeeper.runtime.view import View, choice_for_evolved
 from viewkeeper.sources.interface import (
     RelationChange,
     RelationSchema,
@@ -34,6 +36,9 @@ from viewkeeper.views.definition import RelationName, ViewDefinition
 from viewkeeper.views.keeping import still_kept
 from viewkeeper.views.printing import view_sql
 
+# What a view's headers say of its parts; an evolved view says all of it, in its own words.
+EVOLUTION_HEADERS = ("dispensable", "irreplaceable", "extent", "evolve", "keep")
+
 
 @dataclass(frozen=True)
 class Evolution:
@@ -41,6 +46,8 @@ class Evolution:
 
     catalog: Catalog = Catalog()  # noqa: RUF009  (immutable)
     knowledge: Knowledge = Knowledge()  # noqa: RUF009  (immutable)
+    # Which entries of the knowledge file it is from.
+    said: tuple[str, ...] = ()
 
     def watched(self, views: Mapping[str, View]) -> tuple[RelationName, ...]:
         """Relations that may come to stand for some that the views read.
@@ -58,11 +65,15 @@ class Evolution:
 
 @dataclass(frozen=True)
 class Foreseen:
-    """What a statement at a source leads to: the changes it is made of, and each view's way."""
+    """What a statement at a source leads to: the changes it is made of, and each view's way.
+
+    ``known`` is what was known before it, ``evolution`` what is known after it.
+    """
 
     reported: SchemaChange
     steps: tuple[schema_changes.SchemaChange, ...]
     effects: tuple[Effect, ...]
+    known: Evolution
     evolution: Evolution
 
     @property
@@ -81,12 +92,13 @@ class Foreseen:
         )
 
     @property
-    def retired(self) -> Mapping[str, str]:
-        return {e.view: e.reason for e in self.effects if e.kind is Kind.RETIRED}
+    def ended(self) -> Mapping[str, Effect]:
+        """The views that are not kept from here on, each with its last effect."""
+        return {e.view: e for e in self.effects if e.after is None}
 
     def views(self, before: Mapping[str, View]) -> dict[str, View]:
         """The views that go on, as they are after it."""
-        after = dict(before)
+        after = {name: self.with_lineage(view) for name, view in before.items()}
         for effect in self.effects:
             view = after.get(effect.view)
             if view is None:
@@ -97,8 +109,19 @@ class Foreseen:
                 after[effect.view] = self._evolved(view, effect, effect.after)
         return after
 
+    def with_lineage(self, view: View) -> View:
+        """The view with what became of the names in its files."""
+        lineage, catalog = view.lineage, self.known.catalog
+        named = (*view.definition.relations, *self.known.knowledge.relations)
+        for step in self.steps:
+            lineage = followed(lineage, step, named, catalog, self.known.said)
+            catalog = catalog_after(catalog, step)
+        return view if lineage == view.lineage else replace(view, lineage=lineage)
+
     def _evolved(self, view: View, effect: Effect, becoming: EvolvingView) -> View:
+        # Other types or rows under the very same words: its user's text still says what it is.
         same = effect.kind in (Kind.UNTOUCHED, Kind.OFFERED)
+        same = same or view_sql(view.definition) == view_sql(becoming.definition)
         definition = becoming.definition if same else _with_headers(becoming)
         text = view.text if same else view_sql(definition)
         story = {
@@ -137,8 +160,8 @@ class Foreseen:
 
 def foreseen(reported: SchemaChange, views: Mapping[str, View], known: Evolution) -> Foreseen:
     """What becomes of the views when a source did this."""
-    before, after, renamed = _shapes(reported, known.catalog)
-    steps = differences(before, after, renamed, rewrites=reported.rewrites)
+    shapes = _shapes(reported, known.catalog)
+    steps = differences(*shapes, rewrites=reported.rewrites)
     evolving = {name: EvolvingView(v.definition, v.preferences) for name, v in views.items()}
     effects: list[Effect] = []
     for _, found in planned(steps, evolving, known.knowledge, known.catalog):
@@ -146,7 +169,60 @@ def foreseen(reported: SchemaChange, views: Mapping[str, View], known: Evolution
     catalog, knowledge = known.catalog, known.knowledge
     for step in steps:
         catalog, knowledge = catalog_after(catalog, step), knowledge.after(step)
-    return Foreseen(reported, steps, tuple(effects), Evolution(catalog, knowledge))
+    effects += _not_keepable(effects)
+    after = replace(known, catalog=catalog, knowledge=knowledge)
+    return Foreseen(reported, steps, tuple(effects), known, after)
+
+
+def does_not_fit(view: str, reason: str) -> UsageError:
+    """Why a view has stopped, for whoever keeps it or asks for it."""
+    return UsageError(
+        "view-does-not-fit",
+        f"view {view} has stopped: its text does not fit its sources any more",
+        detail=reason,
+        hint=f"write views/{view}.sql so that it fits, or undo the change; then viewkeeper rebuild {view}",
+    )
+
+
+def _not_keepable(effects: Iterable[Effect]) -> Iterator[Effect]:
+    """The end of views that would go on, but that nobody could keep as they are declared."""
+    for last in {effect.view: effect for effect in effects}.values():
+        if last.after is None or last.kind is Kind.UNTOUCHED:
+            continue
+        try:
+            choice_for_evolved(_with_headers(last.after))
+        except UsageError as error:
+            reason = f"{last.reason}; but {error.message}: {error.detail}"
+            yield replace(last, kind=Kind.STOPPED, after=None, reason=reason, mapping=None)
+
+
+def carried(view: View, steps: Iterable[schema_changes.SchemaChange], known: Evolution) -> View:
+    """A view over relations of the past, once they have become what they are now.
+
+    ``known`` is of that past, and so are the view's preferences. Raises UsageError when it can't be kept.
+    """
+    becoming = EvolvingView(view.definition, view.preferences)
+    planning = planned(steps, {view.name: becoming}, known.knowledge, known.catalog)
+    for _, effects in planning:
+        for effect in effects:
+            if effect.after is None:
+                raise UsageError(
+                    "view-outdated",
+                    f"view {view.name} names what its sources have no more",
+                    detail=effect.reason,
+                    hint=f"write views/{view.name}.sql with what there is now",
+                )
+            becoming = effect.after
+    if view_sql(becoming.definition) == view_sql(view.definition):
+        return replace(view, definition=becoming.definition)
+    definition = _with_headers(becoming)
+    return replace(
+        view,
+        definition=definition,
+        preferences=becoming.preferences,
+        text=view_sql(definition),
+        origin=view.text,
+    )
 
 
 def _with_headers(view: EvolvingView) -> ViewDefinition:

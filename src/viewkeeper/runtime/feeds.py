@@ -16,13 +16,16 @@ from dataclasses import dataclass
 from viewkeeper.errors import SourceError
 from viewkeeper.runtime.faults import failpoint
 from viewkeeper.sources.backoff import Backoff
-from viewkeeper.sources.interface import FeedItem, Position, Source
+from viewkeeper.sources.interface import FeedItem, Position, RelationSchema, SchemaChange, Source
 from viewkeeper.sources.stretch import Stretch
 
 POLL_SECONDS = 0.2
 # A source is away when it could not be read for so long; shorter gaps are nobody's business.
 AWAY_SECONDS = 2.0
 ITEMS_PER_POLL_MAX = 5_000
+
+# What relations of a source are taken for, by name.
+Schemas = Mapping[str, RelationSchema]
 
 
 @dataclass(frozen=True)
@@ -72,12 +75,15 @@ class Feeds:
         relations: Mapping[str, tuple[str, ...]],
         starts: Mapping[str, Position],
         deliver: Callable[[Message], None],
+        known: Mapping[str, Schemas] | None = None,
     ) -> None:
+        """``known``: for each source, what its relations are taken for at its start."""
         self.deliver = deliver
         self._stop = threading.Event()
         self.state: dict[str, str] = dict.fromkeys(sources, "connecting")
         self._readers = [
-            _Reader(self, source, relations[name], starts[name]) for name, source in sources.items()
+            _Reader(self, source, relations[name], starts[name], (known or {}).get(name, {}))
+            for name, source in sources.items()
         ]
 
     def __enter__(self) -> Feeds:
@@ -103,10 +109,13 @@ class Feeds:
         """Wait, but not beyond the end."""
         self._stop.wait(seconds)
 
-    def follow(self, source: str, relations: Iterable[str], position: Position) -> int:
-        """Read other relations from a position on; gives the generation of what comes then."""
+    def follow(
+        self, source: str, relations: Iterable[str], position: Position, known: Schemas
+    ) -> int:
+        """Read other relations from a position on, where they are known so; gives the generation of
+        what comes then."""
         reader = next(r for r in self._readers if r.source.name == source)
-        return reader.follow(tuple(relations), position)
+        return reader.follow(tuple(relations), position, known)
 
     def renew(self, source: str) -> None:
         """Open the source's feed again: a question to it failed, and perhaps it is shutting down.
@@ -127,13 +136,20 @@ class Feeds:
 
 class _Reader:
     def __init__(
-        self, feeds: Feeds, source: Source, relations: tuple[str, ...], start: Position
+        self,
+        feeds: Feeds,
+        source: Source,
+        relations: tuple[str, ...],
+        start: Position,
+        known: Schemas,
     ) -> None:
         self.source = source
         self.to_confirm: Position | None = None
         self._feeds = feeds
         self._relations = relations
         self._position = start
+        # What the relations are at that position, as far as was told.
+        self._known = dict(known)
         self._generation = 0
         # Since when the source can't be read, and whether that was told.
         self._lost_at: float | None = None
@@ -174,15 +190,26 @@ class _Reader:
             self._is_away = False
             self._feeds.deliver(Back(self.source.name))
 
-    def follow(self, relations: tuple[str, ...], position: Position) -> int:
+    def follow(self, relations: tuple[str, ...], position: Position, known: Schemas) -> int:
         with self._lock:
             self._relations, self._position = relations, position
+            self._known = dict(known)
             self._generation += 1
             return self._generation
+
+    def _note_schemas(self, items: Iterable[FeedItem | Stretch]) -> None:
+        for item in items:
+            if isinstance(item, SchemaChange):
+                before = self._known.pop(item.relation, item.before)
+                if item.renamed_to is not None and before is not None:
+                    self._known[item.renamed_to] = before
+                elif item.after is not None:
+                    self._known[item.relation] = item.after
 
     def _read(self) -> None:
         with self._lock:
             relations, position, generation = self._relations, self._position, self._generation
+            self.source.believe(self._known)
         with self.source.feed(relations, position) as feed:
             self._feeds.state[self.source.name] = "streaming"
             self._note_return()
@@ -194,6 +221,7 @@ class _Reader:
                         self.renewed.clear()
                         return
                     self._position = feed.position
+                    self._note_schemas(items)
                 name = self.source.name
                 self._feeds.deliver(Delivery(name, items, feed.position, feed.life, generation))
                 if self.to_confirm is not None:

@@ -19,6 +19,7 @@ not committed is done again from step 1; after a kill, the ledger says where to 
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -27,41 +28,50 @@ from typing import Any
 
 from viewkeeper.algebra.types import Type
 from viewkeeper.errors import SourceError
-from viewkeeper.evolution.effects import Decision
+from viewkeeper.evolution.effects import Decision, Kind
 from viewkeeper.evolution.mapping import EvolutionMapping
 from viewkeeper.protocols.choice import period_seconds
 from viewkeeper.runtime.adapting import adapted_extent
 from viewkeeper.runtime.contents import Reading, narrowed
+from viewkeeper.runtime.ends import Union
 from viewkeeper.runtime.epochs import FilledView
-from viewkeeper.runtime.evolution_log import APPLIED, FROZEN, PENDING, REJECTED
-from viewkeeper.runtime.evolving import Evolution, Foreseen, as_after, foreseen
+from viewkeeper.runtime.evolution_log import ADAPTING, APPLIED, FROZEN, PENDING, REJECTED
+from viewkeeper.runtime.evolving import Evolution, Foreseen, as_after, does_not_fit, foreseen
 from viewkeeper.runtime.exact_cuts import Stopped
 from viewkeeper.runtime.faults import failpoint
+from viewkeeper.runtime.feeds import Delivery
+from viewkeeper.runtime.intake import changed_while_uniting
 from viewkeeper.runtime.keeping import Keeping
 from viewkeeper.runtime.managers.live import pruned_upkeep
 from viewkeeper.runtime.managers.making import filled
+from viewkeeper.runtime.standing import Standing
 from viewkeeper.runtime.surroundings import Surroundings
-from viewkeeper.runtime.view import View
+from viewkeeper.runtime.view import View, shortfall_event
 from viewkeeper.sources.interface import Position, SchemaChange
 from viewkeeper.sources.stretch import transactions_of
 from viewkeeper.views.assembly import WholeView
 from viewkeeper.views.catalog import Catalog
-from viewkeeper.views.definition import RelationName, ViewDefinition
+from viewkeeper.views.definition import ViewDefinition
 from viewkeeper.views.level import Level
 from viewkeeper.views.pruning import pruned
 from viewkeeper.views.upkeep import InitialContents
 
 RETRY_SECONDS = 1.0
 DECISION_WAIT_SECONDS = 1.0
-# Errors that mean: the schema is another one than we believe.
-BROKEN = ("broken-query", "unknown-relation")
+# Errors that mean: the schema is another one than we believe, and the feed will say what it is.
+BROKEN = ("broken-query", "unknown-relation", "not-recorded")
 # How soon to look again when a transaction has arrived that no cut shows yet.
 INVISIBLE_WAIT_SECONDS = 0.02
+# How soon to look again whether those that end together with a group have come to their end.
+UNION_WAIT_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
 class _Finish:
-    """Apply what is here, then end; what is still coming is somebody else's to apply."""
+    """Apply what lies before these positions, then end; what comes then is another group's."""
+
+    end: Mapping[str, Position]
+    union: Union
 
 
 class Group(Keeping):
@@ -78,7 +88,7 @@ class Group(Keeping):
     ) -> None:
         """``starts``: the cut that its views stand at. ``new`` ones are filled first.
 
-        With predecessors it begins when they have ended, and at the cut where they did.
+        With predecessors it begins when they have ended, which they do at the cut where it starts.
         """
         self.new = tuple(new)
         # For views whose extent is behind their definition: the one it belongs to, and what happened.
@@ -87,18 +97,22 @@ class Group(Keeping):
         # views over them are computed from their sources.
         self._jumps: dict[str, Position] = {}
         self._asked_for: str | None = None
+        # What was told of the change that waits for somebody's word.
+        self._approval: dict[str, Any] | None = None
+        # Schema changes that are taken, but whose rows are not in the warehouse yet.
+        self._taken: list[Foreseen] = []
         self.began_with = tuple(views)
         self._predecessors = predecessors
-        self._finishing = False
         self._thread: threading.Thread | None = None
         self.has_failed = False
+        # Whether it has applied all up to its end.
+        self.has_ended = False
         self.is_loaded = False
         super().__init__(views, around, starts, evolution)
 
     def handle(self, message: Any) -> None:
         if isinstance(message, _Finish):
-            self._finishing = True
-            self.end = dict(self.fed)
+            self.end_at(message.end, message.union)
         else:
             super().handle(message)
 
@@ -106,23 +120,51 @@ class Group(Keeping):
 
     def start(self) -> None:
         """Begin, or go on after `rest`."""
+        for group in self._predecessors:
+            if not (group.has_ended or group.has_failed or group.is_running):
+                group.start()
         name = f"group-{next(iter(self.views))}"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def rest(self) -> None:
         """End the thread when the jobs at hand are committed; the caller owns the group then."""
-        waited_for = (*self._predecessors, self)
+        # Itself first: when a predecessor has stopped short of its end, it must know why.
+        waited_for = tuple(self._lineage())
         for group in waited_for:
             group.ending = True
             group.inbox.put(None)
-        self.join()
+        for group in waited_for:
+            group.join()
         for group in waited_for:
             group.ending = False
 
-    def finish(self) -> None:
-        """End the thread when all that was delivered is committed."""
-        self.inbox.put(_Finish())
+    def _lineage(self) -> Iterator[Group]:
+        yield self
+        for predecessor in self._predecessors:
+            yield from predecessor._lineage()
+
+    def finish(self, end: Mapping[str, Position], union: Union) -> None:
+        """End the thread when all up to these positions is committed, here and in the union."""
+        self.inbox.put(_Finish(end, union))
+
+    @property
+    def is_at_work(self) -> bool:
+        return bool(self.new) or super().is_at_work
+
+    def wants(self, delivery: Delivery) -> bool:
+        """Whether it may be news for the group: what its predecessors apply is not."""
+        source = delivery.source
+        if source not in self.sources:
+            return False
+        if not self._predecessors:
+            return True
+        return self.compared(source, delivery.position, self.starts[source]) >= 0
+
+    def close(self) -> None:
+        for predecessor in self._predecessors:
+            predecessor.close()
+        super().close()
 
     def join(self) -> None:
         if self._thread is not None:
@@ -137,27 +179,49 @@ class Group(Keeping):
             self._succeed()
             while not self._is_over:
                 self._retried(self._turn)
-            if self._finishing and not self.ending:
-                self.reached = self.passed
+            if self.is_parting and not self.ending:
+                self._part()
+            self.has_ended = self.end is not None and not self.ending
+            self.is_done = self.is_done or self.has_ended
         except BaseException as error:  # the pipeline's to judge: a group has no caller
             self.has_failed = True
             self.around.report(error)
         finally:
             self.let_go_of_cuts()
 
+    def _part(self) -> None:
+        """All up to its end is applied."""
+        self.reached = self.passed
+        if self.union.taken:
+            # Its successor would have to begin before the changes, with views that are behind them.
+            self.around.epochs.advance(self.cuts_of(self.reached))
+            raise changed_while_uniting(self.union.taken[0])
+
     @property
     def _is_over(self) -> bool:
         if self.ending or not self.views:
             return not self.jobs
-        return self._finishing and not self.jobs and not self.has_work
+        self.look_whether_done()
+        return self.is_done and self.union.is_over
 
     def _succeed(self) -> None:
         for predecessor in self._predecessors:
             predecessor.join()
-            if predecessor.has_failed:
-                self.ending = True  # it said why
+        if self.ending and self._predecessors:
+            return  # they rest as well, perhaps short of their end
+        if any(predecessor.has_failed for predecessor in self._predecessors):
+            self.has_failed = self.ending = True  # it said why
+            self.around.loaded()
+            return
+        for predecessor in self._predecessors:
             for name, position in predecessor.reached.items():
-                self.reached[name] = self.fed[name] = self._noted[name] = position
+                # The same place; but only its predecessors know what they have heard of there.
+                if self.compared(name, position, self.starts[name]) == 0:
+                    self.reached[name] = self.fed[name] = position
+            for name, generation in predecessor.generation.items():
+                self.generation[name] = max(generation, self.generation.get(name, 0))
+            # Where they ended may be in no entry of the ledger.
+            self._noted = {}
             predecessor.close()
         if any(predecessor.has_evolved for predecessor in self._predecessors):
             self._inherit()
@@ -214,7 +278,10 @@ class Group(Keeping):
                     self.take_in(INVISIBLE_WAIT_SECONDS)
         else:
             idle = not self.jobs and not self.integrator.pending
+            if idle:
+                self.note_positions()  # of what came with the last job's end
             wait = min(self.around.limits.idle_seconds, self.cut_seconds_left)
+            wait = min(wait, UNION_WAIT_SECONDS) if self.is_done else wait
             self.take_in(wait if idle else min(wait, self._early_seconds or wait))
             if idle:
                 self.note_positions()
@@ -231,7 +298,7 @@ class Group(Keeping):
     @property
     def _early_seconds(self) -> float:
         """How long the next batch has to wait: a periodic view holds back all that move with it."""
-        if self._finishing or self.is_full or not self.around.limits.heeds_periods:
+        if self.end is not None or self.is_full or not self.around.limits.heeds_periods:
             return 0.0
         periods = (period_seconds(view.definition) or 0.0 for view in self.views.values())
         return max(0.0, self.begun_at + max(periods, default=0.0) - time.monotonic())
@@ -240,6 +307,12 @@ class Group(Keeping):
     def is_loose(self) -> bool:
         """Whether its views ask for no more than to be right in the end, whatever others show."""
         return all(v.definition.level is Level.CONVERGENT for v in self.views.values())
+
+    def note_at_the_end(self) -> None:
+        """At rest: the ledger is to say where it really stands, for whoever begins there."""
+        if self.is_loaded and self.is_settled and not (self.new or self.has_failed):
+            self.reached = self.passed
+            self.note(self.reached)
 
     # -- whole views ------------------------------------------------------------------------------
 
@@ -255,8 +328,10 @@ class Group(Keeping):
             new = [each.with_cost(time.monotonic() - started, rows) for each in new]
             failpoint("before-fill")
             reached = self.reached | self._jumps
-            self.around.epochs.fill(new, self.cuts_of(reached, self.new))
+            # All of the group stand there: the next run finds them together, and so do readers.
+            self.around.epochs.fill(new, self.cuts_of(reached))
         self.reached = reached
+        self._tell_applied()
         for name in adapted:
             self.views[name] = next(each.view for each in new if each.view.name == name)
             self.around.tell({"event": "evolved", "view": name, **self.views[name].evolved})
@@ -269,7 +344,7 @@ class Group(Keeping):
         """A view computed from its sources alone, at the state that the warehouse stands at."""
         definition = self.views[view].definition
         try:
-            if self.new:
+            if self.new or self._predecessors:
                 raise Stopped
             with self.reading() as reading:
                 contents = narrowed(definition, reading.relations([definition]))
@@ -315,9 +390,11 @@ class Group(Keeping):
             self.take_in(DECISION_WAIT_SECONDS)
             return
         self.due.popleft()
-        self._asked_for = None
+        self.due_since.pop(change.source, None)
+        self._asked_for = self._approval = None
         before = self.views
-        jumped = change.source if plan.rewrites and self._holds_rows_of(change) else None
+        is_cut_off = change.skips or (plan.rewrites and self._holds_rows_of(change.source))
+        jumped = change.source if is_cut_off else None
         uncommitted = [
             arrival._replace(origin=as_after(origin, change))
             for arrival in self.integrator.pending
@@ -340,38 +417,57 @@ class Group(Keeping):
         }
         if jumped is not None:
             self._jumps[jumped] = self.fed[jumped]
+            if self.is_parting and self.end is not None:
+                self.end[jumped] = self.fed[jumped]
             refilled |= {n for n, v in self.views.items() if jumped in v.definition.sources}
         self.new = tuple(name for name in self.views if name in refilled)
         # A view whose rows stay the same is another one from here on, without a new extent.
         same = [v for name, v in self.views.items() if v != before[name] and name not in refilled]
-        if same or plan.retired:
-            retired = [(before[name], reason) for name, reason in plan.retired.items()]
-            self.around.epochs.evolve(same, retired, change)
+        if same or plan.ended:
+            ended = [(plan.with_lineage(before[n]), effect) for n, effect in plan.ended.items()]
+            self.around.epochs.evolve(same, ended, change)
+            for name, effect in plan.ended.items():
+                if effect.kind is Kind.STOPPED:
+                    error = does_not_fit(name, effect.reason).as_dict()
+                    self.around.tell({"event": "views_stopped", "views": [name], "error": error})
         failpoint("schema-taken")
         self.begin_anew(uncommitted)
-        note = self.around.log.told(plan, APPLIED, txn=self.around.epochs.writer.latest.last_txn)
-        self.around.tell({"event": "schema_changed", **note})
+        # The change has no rows: else a process that begins now would meet it once more.
+        self.notes_soon = True
+        self._taken.append(plan)
+        if self.new:
+            self.around.log.told(plan, ADAPTING)
+        else:
+            self._tell_applied()
+        for name, view in self.views.items():
+            if view.shortfall is not None and before[name].shortfall is None:
+                self.around.tell(shortfall_event(view))
         self._go_on_after(change)
 
-    def _holds_rows_of(self, change: SchemaChange) -> bool:
-        """Whether changes of the relation have arrived that are not applied."""
-        return any(
-            name == RelationName(change.source, change.relation)
-            for arrival in self.integrator.pending
-            for name in arrival.transaction.relations
-        )
+    def _tell_applied(self) -> None:
+        """The views' rows are there: what was taken is applied."""
+        taken, self._taken = self._taken, []
+        for plan in taken:
+            txn = self.around.epochs.writer.latest.last_txn
+            note = self.around.log.told(plan, APPLIED, txn=txn)
+            self.around.tell({"event": "schema_changed", **note})
+
+    def _holds_rows_of(self, source: str) -> bool:
+        """Whether changes of the source have arrived that are not applied.
+
+        Also of other relations: the one that was rewritten can be read only as it is after that, and beside
+        it a row that was committed before would be missing.
+        """
+        return any(arrival.origin.source == source for arrival in self.integrator.pending)
 
     def _go_on_after(self, change: SchemaChange) -> None:
         """What came after the change can be taken in now; by a new name, it must be read again."""
         source = change.source
-        held = self.held.pop(source)
         now = {r.relation for r in (*self.relations, *self.watched) if r.source == source}
         if change.renamed_to is not None and change.renamed_to in now:
-            self.generation[source] = self.around.follow(source, self.fed[source])
-            self.repeating.add(source)
-            return
-        for delivery in held:
-            self.deliver(delivery)
+            self.go_back(source)
+        else:
+            self.let_go(source)
 
     def _is_approved(self, plan: Foreseen) -> bool:
         frozen = any(effect.decision is Decision.FREEZE for effect in plan.must_wait)
@@ -382,8 +478,21 @@ class Group(Keeping):
         if self._asked_for != (asked := f"{plan.reported.position} {status}"):
             self._asked_for = asked
             note = self.around.log.told(plan, status)
+            # Another run may have met it before this one.
+            self.due_since[plan.reported.source] = dt.datetime.fromisoformat(note["at"])
+            self.note_unshown()
+            told = ("id", "at", "source", "relation", "statement", "status")
+            self._approval = {name: note[name] for name in told}
             self.around.tell({"event": "schema_waits", **note})
         return False
+
+    def standing(self) -> Standing:
+        found, approval = super().standing(), self._approval
+        if approval is None:
+            return found
+        # Nothing of the group moves: also a view that does not read the source is held up.
+        told = approval | {"views": sorted(found.views)}
+        return replace(found, approvals=(told,))
 
     @property
     def waits_for_word(self) -> SchemaChange | None:

@@ -23,6 +23,7 @@ from viewkeeper.sources.interface import Position, RelationChange, SourceTransac
 from viewkeeper.sources.stretch import ChangedRows, Numbers, Stretch
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.definition import RelationName
+from viewkeeper.warehouse.places import PlacesMaker, SourcePlaces, place_of
 
 Weights = Mapping[RelationName, float]
 
@@ -291,3 +292,35 @@ def last_positions(batch: Iterable[Arrival]) -> dict[str, Position]:
     """How far each source has been read when the batch is applied."""
     origins = [arrival.origin for arrival in batch]
     return {origin.source: origin.position for origin in origins}
+
+
+def places_of(batch: Sequence[Arrival], states: Sequence[int]) -> dict[str, SourcePlaces] | None:
+    """By source, where the batch's transactions stand in its log, each with the state it shows in.
+
+    None where they have no common order: a source's log began anew in between.
+    """
+    by_source: dict[str, PlacesMaker] = {}
+    first = 0
+    for arrival in batch:
+        maker = by_source.setdefault(arrival.origin.source, PlacesMaker())
+        shown = states[first : first + arrival.size]
+        _add_places(maker, shown, arrival.origin)
+        first += arrival.size
+    found = {source: maker.made() for source, maker in by_source.items()}
+    known = {source: each for source, each in found.items() if each is not None}
+    return known if len(known) == len(found) else None
+
+
+def _add_places(
+    maker: PlacesMaker, shown: Sequence[int], origin: SourceTransaction | Stretch
+) -> None:
+    if not isinstance(origin, Stretch):
+        maker.add(shown, [place_of(origin.position)])
+        return
+    marks = origin.marks.tolist()
+    ends = [place_of(origin.position_of(mark)) for mark in (marks[0], marks[-1])]
+    if [place.order for place in ends] == [(marks[0], 0), (marks[-1], 0)]:
+        # A mark is the place itself: no object for each of a hundred thousand.
+        maker.add_marks(shown, ends[0].history, marks)
+    else:
+        maker.add(shown, [place_of(origin.position_of(mark)) for mark in marks])

@@ -10,46 +10,35 @@ with viewkeeper.open("project") as keeper:
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from viewkeeper.errors import SourceError, UsageError, ViewkeeperError, WarehouseError
-from viewkeeper.evolution.knowledge_file import read_knowledge, still_known, view_tables
-from viewkeeper.evolution.preferences import preferences_of
 from viewkeeper.merging.global_transactions import GlobalTransactions, Overdue
-from viewkeeper.project import ProjectConfig, read_project
+from viewkeeper.project import read_project
 from viewkeeper.runtime.audit import Audit, audited
 from viewkeeper.runtime.evolution_log import EvolutionLog
-from viewkeeper.runtime.evolving import Evolution
+from viewkeeper.runtime.open_project import OpenProject
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.runtime.report import RunReport
-from viewkeeper.runtime.requests import Request
-from viewkeeper.runtime.running import AWAY_SECONDS, Running, loaded, rebuild_reason
+from viewkeeper.runtime.requests import NOTE, Request, Requests
+from viewkeeper.runtime.running import AWAY_SECONDS, Running, caught_up, loaded, rebuild_reason
 from viewkeeper.runtime.settings import limits_of, retention_of, spark_settings_of, storage_of
 from viewkeeper.runtime.surroundings import Limits
 from viewkeeper.runtime.units import Outbox, Units
 from viewkeeper.runtime.view import View
-from viewkeeper.runtime.view_files import written_views
 from viewkeeper.runtime.views_folder import (
-    catalog_of,
-    parsed_or_stored,
     sources_used,
-    stored_relations,
-    view_texts,
 )
-from viewkeeper.runtime.virtual_views import is_virtual, refuse_past, rows_now
+from viewkeeper.runtime.virtual_views import refuse_past, rows_now
 from viewkeeper.sources.interface import Position, Source
-from viewkeeper.sources.opening import open_source
 from viewkeeper.sources.urls import parse_source_url
 from viewkeeper.spark.session import Spark, start_spark
-from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
 from viewkeeper.warehouse.background import Background, Housekeeping
-from viewkeeper.warehouse.entries import ViewState
 from viewkeeper.warehouse.ledger import Ledger
 from viewkeeper.warehouse.warehouse import Warehouse
 from viewkeeper.warehouse.writer import Writer
@@ -59,7 +48,8 @@ if TYPE_CHECKING:
 
 OnEvent = Callable[[dict[str, Any]], None]
 
-IDLE_WAIT_SECONDS = 0.5
+# How often whoever waits for a position looks into the ledger.
+INCLUDED_POLL_SECONDS = 0.2
 LOST_WAIT_SECONDS = 2.0
 
 
@@ -67,20 +57,8 @@ def _ignore(event: dict[str, Any]) -> None:
     pass
 
 
-class Keeper:
+class Keeper(OpenProject):
     """A project's sources, views and warehouse. Nothing is connected before it is needed."""
-
-    def __init__(self, config: ProjectConfig, *, allow_setup: bool = False) -> None:
-        self.config = config
-        self.allow_setup = allow_setup
-        self._resources = contextlib.ExitStack()
-        self._sources: dict[str, Source] = {}
-        self._spark: Spark | None = None
-        self._views: dict[str, View] | None = None
-        # What each source was last found to have.
-        self._relations: dict[str, tuple[CatalogRelation, ...]] = {}
-        # Views that are to be filled anew, and why.
-        self._rebuilt: Mapping[str, str] = {}
 
     @classmethod
     def open(cls, folder: str | Path, *, allow_setup: bool = False) -> Keeper:
@@ -99,72 +77,6 @@ class Keeper:
         self._sources, self._spark = {}, None
 
     # -- what there is ----------------------------------------------------------------------------
-
-    def source(self, name: str) -> Source:
-        """One of the project's sources, opened once."""
-        if name not in self._sources:
-            settings = self.config.source(name)
-            opened = open_source(
-                name,
-                settings.url,
-                allow_setup=self.allow_setup,
-                feed_url=settings.feed_url,
-                statement_seconds=settings.statement_seconds,
-            )
-            self._sources[name] = self._resources.enter_context(opened)
-        return self._sources[name]
-
-    @property
-    def catalog(self) -> Catalog:
-        """Every relation of every source."""
-        for name in self.config.sources:
-            if name not in self._relations:
-                self._relations[name] = catalog_of({name: self.source(name)}).relations
-        return Catalog(tuple(r for name in self.config.sources for r in self._relations[name]))
-
-    @property
-    def views(self) -> Mapping[str, View]:
-        """The project's views, as far as they are kept: what has evolved with its sources is as it
-        became, over the relations as the warehouse last knew them. Retired ones are left out."""
-        if self._views is None:
-            self._views = self._read_views()
-        return self._views
-
-    @property
-    def evolution(self) -> Evolution:
-        """What is known of the sources' relations, and what can replace what."""
-        known = self._known_catalog
-        return Evolution(known, read_knowledge(still_known(self.config.knowledge, known), known))
-
-    @property
-    def _known_catalog(self) -> Catalog:
-        """The catalog, with the relations that views are over as they were when last heard of.
-
-        Only of views that go on from there: what one that was retired or written anew was over must not
-        stand for a relation that has its name now.
-        """
-        known = {r.name: r for r in self.catalog.relations}
-        for name, state in self._stored_views().items():
-            view = self.views.get(name)
-            goes_on = view is not None and view.written == state.definition.written
-            if goes_on and name not in self._rebuilt:
-                known |= {r.name: r for r in stored_relations(state.definition)}
-        return Catalog(tuple(known.values()))
-
-    def _stored_views(self) -> Mapping[str, ViewState]:
-        storage = storage_of(self.config)
-        return Ledger.open(storage).latest().shown_views if Ledger.exists(storage) else {}
-
-    def _read_views(self) -> dict[str, View]:
-        written = view_texts(self.config.views_folder)
-        stored = self._stored_views()
-        views = {}
-        for name, view in parsed_or_stored(written, self.catalog, stored, self._rebuilt).items():
-            # One that has evolved carries all that was said of its parts in its own headers.
-            tables = None if view.origin else view_tables(self.config.knowledge).get(name)
-            preferences = preferences_of(view.definition, tables)
-            views[name] = dataclasses.replace(view, preferences=preferences)
-        return views
 
     @property
     def spark(self) -> Spark:
@@ -193,11 +105,9 @@ class Keeper:
         session = self.spark.bulk
         return session.createDataFrame(rows_now(definition, sources, session))
 
-    @property
-    def virtual_views(self) -> tuple[str, ...]:
-        """The views that are not kept, as their texts say."""
-        texts = written_views(self.config.views_folder)
-        return tuple(name for name, text in texts.items() if is_virtual(name, text))
+    def read_many(self, views: Iterable[str], as_of: int | None = None) -> dict[str, DataFrame]:
+        """Several views at one cut of every source: the newest that all of them have passed."""
+        return self.warehouse().read_many(views, as_of)
 
     # -- work -------------------------------------------------------------------------------------
 
@@ -236,8 +146,8 @@ class Keeper:
         resting: Mapping[str, str | None] | None = None,
     ) -> Iterator[Pipeline]:
         """A pipeline that commits through the writer, without the views that rest."""
-        resting = resting or {}
-        left_out = {*self.virtual_views, *resting}
+        resting = self._left_alone() | dict(resting or {})
+        left_out = {*self.virtual_views, *resting, *self.bad_views}
         evolution = self.evolution
         views = {name: view for name, view in self.views.items() if name not in left_out}
         watched = evolution.watched(views)
@@ -263,7 +173,7 @@ class Keeper:
                 yield pipeline
             finally:
                 if any(group.has_evolved for group in pipeline.groups):
-                    self._views = None  # the ledger has them as they became
+                    self._read = None  # the ledger has them as they became
 
     def _set_up(
         self,
@@ -341,7 +251,7 @@ class Keeper:
         """
         stop = stop or threading.Event()
         self.await_views(on_event, stop, 0.0 if until_caught_up else for_seconds)
-        if self._views is None:
+        if self._read is None:
             return RunReport()  # it was stopped before there was anything to keep
         running = Running(self, on_event, stop)
         try:
@@ -358,25 +268,6 @@ class Keeper:
         return self.run(until_caught_up=True, on_event=on_event)
 
     # -- what a run changes its mind about ---------------------------------------------------------
-
-    def take_anew(self, views: Mapping[str, str], *, look_again: Collection[str] = ()) -> None:
-        """Read the views as they are written now; from the next pipeline on, fill these anew.
-
-        ``views`` gives the reason for each; ``look_again`` names sources whose schemas are read as
-        they are now. Raises UsageError when a view does not fit, and then leaves all as it was.
-        """
-        before = self._relations, self._views, self._rebuilt
-        self._relations = {n: r for n, r in self._relations.items() if n not in look_again}
-        self._views, self._rebuilt = None, dict(views)
-        try:
-            for name, view in self.views.items():
-                if name not in self.virtual_views:
-                    _ = view.choice
-            for name in views:
-                self.known_view(name)
-        except BaseException:
-            self._relations, self._views, self._rebuilt = before
-            raise
 
     def rebuild(self, request: Request, on_event: OnEvent = _ignore) -> dict[str, Any]:
         """Fill views anew while nobody else keeps them; the other views stay as they are.
@@ -405,7 +296,7 @@ class Keeper:
 
     def _meant(self, request: Request) -> tuple[str, ...]:
         if request.source is None:
-            return tuple(self.known_view(name) for name in request.views)
+            return request.views
         self.config.source(request.source)
         return tuple(
             name
@@ -432,21 +323,35 @@ class Keeper:
 
     def audit(self, view: str | None = None) -> list[Audit]:
         """Bring the views up to date, then recompute them at that very state and compare."""
-        with self.pipeline() as pipeline:
+        with self.pipeline(heeds_periods=False) as pipeline:
             loaded(pipeline, _ignore, threading.Event())
+            caught_up(pipeline)
             names = list(pipeline.views) if view is None else [self.known_view(view)]
             warehouse = self.warehouse()
             return [audited(pipeline, warehouse, name) for name in names]
 
-    def known_view(self, view: str) -> str:
-        """Raises UsageError unless the project has a view of that name."""
-        if view not in self.views:
-            raise UsageError(
-                "unknown-view",
-                f"the project has no view {view}",
-                detail=f"its views are {', '.join(self.views)}",
-            )
-        return view
+    def await_included(self, source: str, position: Position, *, timeout_seconds: float) -> bool:
+        """Wait until the warehouse includes the source up to a position; False when it took too long.
+
+        A run of this project is asked to note it: it would do so by itself, but rarely while nothing
+        changes in a view. Whoever may not write into the project's folder waits for that.
+        """
+        started = time.monotonic()
+        if self.is_included(source, position):
+            return True
+        requests = Requests(self.config.folder)
+        request = Request(NOTE, source=source, position=position)
+        try:
+            with contextlib.suppress(OSError):
+                requests.put(request)
+            while time.monotonic() - started < timeout_seconds:
+                time.sleep(INCLUDED_POLL_SECONDS)
+                if self.is_included(source, position):
+                    return True
+            return False
+        finally:
+            with contextlib.suppress(OSError):
+                requests.withdraw(request)
 
     def is_included(self, source: str, position: Position) -> bool:
         """Whether the warehouse's newest state includes the source up to a position."""

@@ -6,9 +6,12 @@ Every job is a row of the view update table. What the merge process releases is 
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
+import itertools
 import math
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from viewkeeper.merging.merge_process import MergeProcess
@@ -36,6 +39,7 @@ from viewkeeper.runtime.integrator import (
     Weights,
     last_positions,
     numbers_of,
+    places_of,
     states_of,
 )
 from viewkeeper.runtime.jobs import Job, StageFolder, Stopwatch, make_job
@@ -50,6 +54,7 @@ from viewkeeper.runtime.managers.threads import (
 from viewkeeper.runtime.message_counts import MessageCounts
 from viewkeeper.runtime.row_estimates import fan_outs
 from viewkeeper.runtime.shared_cuts import SharedCuts
+from viewkeeper.runtime.standing import Standing, committed_in, oldest, oldest_commit
 from viewkeeper.runtime.surroundings import Cycle, Surroundings
 from viewkeeper.runtime.view import View
 from viewkeeper.sources.interface import Cut, Position
@@ -59,8 +64,18 @@ from viewkeeper.views.level import Level
 
 # So many managers do a view's jobs by turns, where its jobs need nothing of each other.
 TURNS = 2
+# Of what waits, so much is looked at for the oldest: it comes in about the order of commits.
+HEADS_MAX = 100
 # For so long it is believed how large relations are.
 WEIGHED_SECONDS = 600.0
+
+
+@dataclass(frozen=True)
+class NoteAt:
+    """Somebody waits for a place of a source: the ledger is to have it as soon as it is passed."""
+
+    source: str
+    position: Position
 
 
 class Keeping(ExactCuts):
@@ -77,6 +92,11 @@ class Keeping(ExactCuts):
         self._stage = StageFolder(around.spark.tiny)
         self._noted = dict(self.reached)
         self._noted_at = time.monotonic()
+        # Places that somebody waits for, and whether the next chance to note is taken in any case.
+        self._awaited: dict[str, Position] = {}
+        self.notes_soon = False
+        # By source, since when the oldest that is on its way to the views is committed.
+        self.unshown: dict[str, dt.datetime] = {}
         # When the last batch was begun: a period is counted from there.
         self.begun_at = time.monotonic()
         # Where the last job was begun, while the next one can be begun there, too.
@@ -135,6 +155,14 @@ class Keeping(ExactCuts):
             case ManagerFailed(job, _, error):
                 if self.jobs.get(job.row) is job:
                     raise error
+            case NoteAt(source, position):
+                known = self._awaited.get(source)
+                if known is None or self.compared(source, known, position) < 0:
+                    self._awaited[source] = position
+
+    def take_in(self, wait_seconds: float | None) -> None:
+        super().take_in(wait_seconds)
+        self.note_unshown()
 
     def tell(self, arrivals: list[Arrival]) -> None:
         if not arrivals:
@@ -156,6 +184,10 @@ class Keeping(ExactCuts):
         """Let the managers go, and what they left on the disk."""
         self.dismiss()
         self._stage.remove()
+
+    @property
+    def is_at_work(self) -> bool:
+        return bool(self.jobs) or super().is_at_work
 
     def begin_job(self) -> bool:
         """Begin a job with what has come; False when nothing of it is visible yet."""
@@ -261,7 +293,7 @@ class Keeping(ExactCuts):
     ) -> Any:
         """What so many batches may be made of, as the integrator is told."""
         limits = self.around.limits
-        is_wanted = self.is_own if self._beyond else None
+        is_wanted = self.is_own if self.is_parting else None
         most = batches * limits.batch_transactions_max, batches * limits.batch_rows_max
         return self._visible(reflected), *most, is_wanted, weights
 
@@ -344,7 +376,9 @@ class Keeping(ExactCuts):
         numbers = numbers_of(batch)
         # Unless every manager shows every transaction, what lies between is no state of all views.
         states = states_of(batch) if self.merge.level is Level.COMPLETE else [0] * len(numbers)
-        entry = self.around.epochs.apply(numbers, states, tables, self.cuts_of(reached))
+        entry = self.around.epochs.apply(
+            numbers, states, tables, self.cuts_of(reached), lambda: places_of(batch, states)
+        )
         for job in jobs:
             job.clock.lap("commit")
             job.stage.remove()
@@ -358,6 +392,7 @@ class Keeping(ExactCuts):
         self.around.report(Cycle(entry, tuple(batch), asked, tuple(self.views), seconds))
         # Last: whoever sees that it was reached finds the epoch reported.
         self.reached = reached
+        self.note_unshown()
 
     def _reached_with(self, jobs: list[Job]) -> dict[str, Position]:
         """Where each source stands for the views when these jobs are applied."""
@@ -371,21 +406,71 @@ class Keeping(ExactCuts):
         passed = self.passed
         return reached | {name: passed[name] for name in self.sources if name not in waiting}
 
-    def cuts_of(
-        self, reached: Mapping[str, Position], views: Iterable[str] | None = None
-    ) -> dict[str, dict[str, Position]]:
+    def cuts_of(self, reached: Mapping[str, Position]) -> dict[str, dict[str, Position]]:
         """Each view's own cut: the sources that it reads."""
         return {
-            name: {source: reached[source] for source in self.views[name].definition.sources}
-            for name in (self.views if views is None else views)
+            name: {source: reached[source] for source in view.definition.sources}
+            for name, view in self.views.items()
         }
 
     def note_positions(self) -> None:
         """Nothing waits: everything that the feeds have passed is applied, or was nothing for us."""
-        if self.jobs or self.integrator.pending or self.due:
+        if not self.is_settled or self.end is not None:
             return
-        self.reached = self.passed
-        due = time.monotonic() - self._noted_at >= self.around.limits.idle_seconds
-        if due and self.reached != self._noted:
-            self.around.epochs.advance(self.cuts_of(self.reached))
-            self._noted, self._noted_at = self.reached, time.monotonic()
+        passed = self.passed
+        is_old = time.monotonic() - self._noted_at >= self.around.limits.idle_seconds
+        if is_old or self.notes_soon or self._is_awaited(passed):
+            self.note(passed)
+        elif passed != self._noted:
+            self.around.epochs.rest(self.cuts_of(passed))
+        # Last: whoever sees that it was reached finds what readers need to know of it.
+        self.reached = passed
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is on its way to the views."""
+        return not (self.jobs or self.integrator.pending or self.due)
+
+    def note(self, reached: Mapping[str, Position]) -> None:
+        """Have the ledger say what the views have reached."""
+        if reached != self._noted:
+            self.around.epochs.advance(self.cuts_of(reached))
+            self._noted, self._noted_at = dict(reached), time.monotonic()
+        self.notes_soon = False
+        self._awaited = {
+            name: position
+            for name, position in self._awaited.items()
+            if self.compared(name, reached[name], position) < 0
+        }
+
+    def _is_awaited(self, reached: Mapping[str, Position]) -> bool:
+        """Whether a place that somebody waits for was passed; one entry serves all who wait."""
+        return any(
+            self.compared(name, reached[name], position) >= 0
+            for name, position in self._awaited.items()
+        )
+
+    def note_unshown(self) -> None:
+        """Say since when the oldest of what is on its way is committed; read by other threads."""
+        lists = [self.integrator.pending, *(job.batch for job in self.jobs.values())]
+        heads = (arrival for each in lists for arrival in itertools.islice(each, HEADS_MAX))
+        commits = ({a.origin.source: oldest_commit(a.origin)} for a in heads if self.is_own(a))
+        # What a change holds back came after it.
+        self.unshown = oldest(self.due_since, *commits)
+
+    def standing(self) -> Standing:
+        """What its views do not show yet, as far as it is known; asked from any thread."""
+        with self.inbox.mutex:
+            messages = tuple(self.inbox.queue)
+        unread = (committed_in(message, self.relations) for message in messages)
+        sources = oldest(self.unshown, *unread)
+        views: dict[str, dt.datetime | None] = {}
+        for name, view in tuple(self.views.items()):
+            own = [at for source, at in sources.items() if source in view.definition.sources]
+            views[name] = min(own, default=None)
+        return Standing(views, sources)
+
+    def has_noted(self, source: str, position: Position) -> bool:
+        """Whether the ledger says that the views have this place; asked from any thread."""
+        noted = self._noted.get(source)
+        return noted is not None and self.compared(source, noted, position) >= 0

@@ -5,10 +5,13 @@ Fed by the same events that the terminal and ``--json`` show, so all of them tel
 
 from __future__ import annotations
 
+import datetime as dt
 import http.server
 import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
+
+from viewkeeper.runtime.standing import age_seconds
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -21,7 +24,22 @@ METRICS: tuple[tuple[str, str, str], ...] = (
     (
         "viewkeeper_freshness_seconds",
         "gauge",
-        "Age of the newest transaction when it became visible.",
+        "Age of the oldest committed transaction that a view does not show yet; 0 when none waits.",
+    ),
+    (
+        "viewkeeper_view_freshness_seconds",
+        "gauge",
+        "Age of the oldest committed transaction that this view does not show yet.",
+    ),
+    (
+        "viewkeeper_latency_seconds",
+        "gauge",
+        "Age of the newest transaction when it became visible, in the last epoch.",
+    ),
+    (
+        "viewkeeper_pending_approvals",
+        "gauge",
+        "Schema changes that wait for somebody's word; the views that they concern stand still.",
     ),
     ("viewkeeper_phase_seconds_total", "counter", "Time spent, by phase of a cycle."),
     ("viewkeeper_source_queries_total", "counter", "Questions asked, by source."),
@@ -42,6 +60,8 @@ class Metrics:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._values: dict[tuple[str, Labels], float] = {}
+        # Since when the oldest that each view does not show is committed.
+        self._unshown: Mapping[str, str | None] = {}
 
     def on_event(self, event: Mapping[str, Any]) -> None:
         with self._lock:
@@ -60,6 +80,9 @@ class Metrics:
                     self._add("viewkeeper_view_audits_total", 1, view=view)
                     if verdict != "unknown":
                         self._set("viewkeeper_view_differs", verdict == "different", view=view)
+                case "standing":
+                    self._unshown = event["views"]
+                    self._set("viewkeeper_pending_approvals", len(event["approvals"]))
                 case "source_waiting":
                     source = str(event["error"].get("source", ""))
                     self._add("viewkeeper_source_waits_total", 1, source=source)
@@ -69,7 +92,7 @@ class Metrics:
         self._add("viewkeeper_changed_rows_total", event["rows"])
         self._add("viewkeeper_epochs_total", 1)
         self._values["viewkeeper_frontier", ()] = event["txn"]
-        self._values["viewkeeper_freshness_seconds", ()] = event["freshness_seconds"]
+        self._values["viewkeeper_latency_seconds", ()] = event["freshness_seconds"]
         for phase, seconds in event["seconds"].items():
             self._add("viewkeeper_phase_seconds_total", seconds, phase=phase)
         for source, asked in event["asked"].items():
@@ -78,6 +101,13 @@ class Metrics:
         for view, changed in event["changed"].items():
             self._add("viewkeeper_view_rows_inserted_total", changed["inserted"], view=view)
             self._add("viewkeeper_view_rows_deleted_total", changed["deleted"], view=view)
+
+    def _freshness(self, now: dt.datetime) -> dict[tuple[str, Labels], float]:
+        """As of now: what waits grows old also while nothing is told."""
+        ages = {view: age_seconds(since, now) for view, since in self._unshown.items()}
+        name = "viewkeeper_view_freshness_seconds"
+        found = {(name, (("view", view),)): age for view, age in ages.items()}
+        return found | {("viewkeeper_freshness_seconds", ()): max(ages.values(), default=0.0)}
 
     def _add(self, name: str, by: float, **labels: str) -> None:
         key = (name, tuple(sorted(labels.items())))
@@ -92,7 +122,7 @@ class Metrics:
 
     def _lines(self) -> Iterator[str]:
         with self._lock:
-            values = dict(self._values)
+            values = self._values | self._freshness(dt.datetime.now(dt.UTC))
         for name, kind, meaning in METRICS:
             yield f"# HELP {name} {meaning}"
             yield f"# TYPE {name} {kind}"

@@ -3,7 +3,9 @@
 Feeds are shared by all groups, and every delivery goes to each group that reads its source. Which views
 form a group is decided here: those that share a relation, and those that one transaction was seen to
 change together (MVC, sections 6.1 and 6.2). When groups become one, the new one takes over at the place
-in every feed where the old ones end; other groups never notice.
+in every feed where the old ones end; other groups never notice. Views that stand at different cuts when
+a run begins are such groups: those behind come up alone to where the foremost stands, and none shows
+anything beyond that before they are one. So no transaction that concerns both is ever in two states.
 """
 
 from __future__ import annotations
@@ -13,47 +15,45 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
-from viewkeeper.errors import UsageError
+from viewkeeper.errors import UsageError, ViewkeeperError
 from viewkeeper.merging.global_transactions import GlobalTransactions, Warn
 from viewkeeper.merging.groups import partition
 from viewkeeper.runtime.bulk_reading import OnRows
+from viewkeeper.runtime.ends import Union, latest
 from viewkeeper.runtime.epochs import Epochs, earliest
 from viewkeeper.runtime.evolution_log import EvolutionLog
 from viewkeeper.runtime.evolving import Evolution
 from viewkeeper.runtime.feeds import Away, Back, Delivery, Failure, Feeds, Message
 from viewkeeper.runtime.group import Group
+from viewkeeper.runtime.keeping import NoteAt
 from viewkeeper.runtime.memory import allow_huge_pages
 from viewkeeper.runtime.pacing import Pace, SourceLimits
+from viewkeeper.runtime.standing import Standing, combined
 from viewkeeper.runtime.surroundings import Cycle, Limits, Surroundings
 from viewkeeper.runtime.units import Unit, Units
 from viewkeeper.runtime.view import View
-from viewkeeper.sources.interface import FeedItem, Position, Source, SourceTransaction
+from viewkeeper.sources.interface import (
+    FeedItem,
+    Position,
+    RelationSchema,
+    SchemaChange,
+    Source,
+    SourceTransaction,
+)
 from viewkeeper.sources.stretch import Stretch
 from viewkeeper.spark.session import Spark
+from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import RelationName
 from viewkeeper.views.level import Level
 from viewkeeper.warehouse.writer import Writer
 
 # How many more objects there must be before Python looks for garbage, by generation.
 COLLECTION = (100_000, 20, 50)
-
-
-@dataclass(frozen=True)
-class _Union:
-    """Groups that are to become one as soon as their feeds are past where each of them stands.
-
-    ``since``: and not before these positions. New views are written over the schemas of the present,
-    and one that takes another's place must not show what was before it: they begin behind all that
-    lies between where a former run stopped and now.
-    """
-
-    members: tuple[Group, ...]
-    views: tuple[str, ...]
-    since: Mapping[str, Position]
 
 
 class Pipeline:
@@ -134,10 +134,14 @@ class Pipeline:
             name: (*self._relations_of(name), *self._units.relations_of(name))
             for name in self.sources
         }
-        self.feeds = Feeds(self.sources, relations, self._routed, self._deliver)
+        for name, source in self.sources.items():
+            source.check_followed(self._followed(name, standing))
+        known = {name: schemas_of(evolution.catalog, name, relations[name]) for name in relations}
+        self.feeds = Feeds(self.sources, relations, self._routed, self._deliver, known)
+        # Where each feed stands: behind what has been routed, unless it went back.
+        self._feeding = dict(self._routed)
         self.groups: list[Group] = []
-        self._unions: list[_Union] = []
-        # Groups that end when they have applied what they got; until then they must know what cuts show.
+        # Groups that have an end; until they have come to it they must know what cuts show.
         self._parting: list[Group] = []
         # What ended a feed: whoever waits for what it should bring would wait for ever.
         self._feed_failure: Exception | None = None
@@ -148,6 +152,17 @@ class Pipeline:
         latest = self.writer.latest
         position: Position = latest.views[view].positions.get(source) or latest.positions[source]
         return position
+
+    def _followed(
+        self, source: str, standing: Mapping[str, Mapping[str, Position]]
+    ) -> dict[str, Position]:
+        """The source's relations that views go on from, each with the earliest place where one stands."""
+        places: dict[str, list[Mapping[str, Position]]] = {}
+        for view, cut in standing.items():
+            for name in self.views[view].definition.relations:
+                if name.source == source:
+                    places.setdefault(name.relation, []).append(cut)
+        return {name: earliest(cuts, self.sources)[source] for name, cuts in places.items()}
 
     def _relations_of(self, source: str) -> tuple[str, ...]:
         used = [name for view in self.views.values() for name in view.definition.relations]
@@ -163,12 +178,16 @@ class Pipeline:
         self.writer.is_behind = lambda: any(group.is_behind for group in self.groups)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         gc.set_threshold(*self._collection)
         allow_huge_pages(self._had_huge_pages)
         self.writer.is_behind = lambda: False
         for group in self.groups:
             group.rest()
+            if kind is None:
+                # Who begins next saves a little work by it, and needs nothing of it.
+                with suppress(ViewkeeperError):
+                    group.note_at_the_end()
         self.feeds.__exit__()
         for group in self.groups:
             group.close()
@@ -196,16 +215,20 @@ class Pipeline:
             for name, state in self.writer.latest.shown_views.items()
             if name not in self.views
             and name not in self._resting
-            and not state.definition.is_retired
+            and not state.definition.has_ended
         }
         if dropped:
             self._around.epochs.drop(frozenset(dropped))
+        new = self.new_views
+        self._around.epochs.declare_published(v for n, v in self.views.items() if n not in new)
         self._around = replace(self._around, on_rows=on_rows)
         with self._routing:
             self._form_groups()
-            self._unite()
         self.feeds.__enter__()
+        fills = bool(self.new_views)
         while not self._is_loaded and not stopping():
+            if not fills and self.waiting_for_word is not None:
+                return  # views that are behind come to the others when somebody has decided
             self._raise_failure()
             self._loading.wait(0.2)
             self._loading.clear()
@@ -213,42 +236,43 @@ class Pipeline:
     @property
     def _is_loaded(self) -> bool:
         with self._routing:
-            return not self._unions and all(group.is_loaded for group in self.groups)
+            return all(group.is_loaded for group in self.groups)
 
     def _form_groups(self) -> None:
-        """The views' groups; where members stand at different cuts, they begin apart."""
+        """The views' groups; where members stand at different cuts, they are brought to one first."""
         new = set(self.new_views)
         reads = {name: view.definition.relations for name, view in self.views.items()}
         # Who is content to be right in the end waits for nobody, and nobody for it.
         levels = {name: view.definition.level for name, view in self.views.items()}
         loose = [name for name, level in levels.items() if level is Level.CONVERGENT]
         strict = {name: names for name, names in reads.items() if name not in loose}
-        for views in (*partition(strict), *((name,) for name in loose)):
-            old = [name for name in views if name not in new]
-            members = tuple(self._aligned(old))
-            if len(members) == 1 and len(old) == len(views):
-                self._begin(members[0])
-            elif members:
-                for member in members:
-                    self._begin(member)
-                fresh = [name for name in views if name in new]
-                self._unions.append(_Union(members, views, self._present(fresh)))
-            elif since := self._present(views):
-                self._unions.append(_Union((), views, since))
+        ties = self._around.epochs.ties
+        for views in (*partition(strict, ties), *((name,) for name in loose)):
+            fresh = tuple(name for name in views if name in new)
+            cuts = self._aligned(name for name in views if name not in new)
+            since = self._present(fresh)
+            if not cuts:
+                self._begin(self._group(views, since, new=views))
+            elif len(cuts) == 1 and not fresh:
+                self._begin(self._group(*cuts[0]))
             else:
-                self._begin(self._group(views, self._routed, new=views))
+                # New views are written over the schemas of the present, and one that takes another's
+                # place must not show what was before it: all begin behind what lies up to now.
+                end = self._routed | latest([*(cut for _, cut in cuts), since], self._compared)
+                members = tuple(self._group(*aligned) for aligned in cuts)
+                union = Union(members)
+                for member in members:
+                    member.end_at(end, union)
+                    member.start()
+                self._succeed(members, views, end)
 
     def _present(self, views: Iterable[str]) -> dict[str, Position]:
-        """What is committed now at the sources of some views, where feeds begin before that."""
+        """Where the sources of some views are now, if feeds begin before that: cuts show all up to there."""
         used = {name for view in views for name in self.views[view].definition.sources}
-        present = {}
-        for name in sorted(used & self._resumed):
-            with self.sources[name].cut(()) as cut:
-                present[name] = cut.bound
-        return present
+        return {name: self.sources[name].start_position() for name in sorted(used & self._resumed)}
 
-    def _aligned(self, views: Iterable[str]) -> Iterator[Group]:
-        """Views that stand at one cut, together."""
+    def _aligned(self, views: Iterable[str]) -> list[tuple[list[str], dict[str, Position]]]:
+        """Views that stand at one cut, together with it."""
         cuts: list[tuple[list[str], dict[str, Position]]] = []
         for view in views:
             mine = self._standing[view]
@@ -259,8 +283,10 @@ class Pipeline:
                     break
             else:
                 cuts.append(([view], dict(mine)))
-        for together, cut in cuts:
-            yield self._group(together, cut)
+        return cuts
+
+    def _compared(self, source: str, left: Position, right: Position) -> int:
+        return self.sources[source].compare_positions(left, right)
 
     def _group(
         self,
@@ -279,31 +305,24 @@ class Pipeline:
 
     # -- groups that become one -------------------------------------------------------------------
 
-    def _unite(self) -> None:
-        """Carry out the unions that are due."""
-        for union in tuple(self._unions):
-            starts = (*(member.starts for member in union.members), union.since)
-            if all(map(self._is_past, starts)):
-                self._unions.remove(union)
-                self._replace(union.members, union.views)
-
-    def _is_past(self, positions: Mapping[str, Position]) -> bool:
-        """Whether the feeds have delivered everything up to there."""
-        return all(
-            self.sources[name].compare_positions(self._routed[name], position) >= 0
-            for name, position in positions.items()
-        )
-
     def _replace(self, members: tuple[Group, ...], views: Iterable[str]) -> None:
+        """One group instead of some, from here on, or from where the foremost of them begins."""
+        end = latest([self._routed, *(member.starts for member in members)], self._compared)
+        union = Union(members)
+        for member in members:
+            self.groups.remove(member)
+            member.finish(end, union)
+        self._succeed(members, views, end)
+
+    def _succeed(
+        self, members: tuple[Group, ...], views: Iterable[str], end: Mapping[str, Position]
+    ) -> None:
+        """Begin a group with these views where its members end; those it has beside are new."""
         names = list(views)
         known = {name for member in members for name in member.views}
         new = [name for name in names if name not in known]
-        successor = self._group(names, self._routed, new, members)
-        for member in members:
-            self.groups.remove(member)
-            member.finish()
-            self._parting.append(member)
-        self._begin(successor)
+        self._parting += members
+        self._begin(self._group(names, end, new, members))
 
     def _tied(self, changed: set[RelationName]) -> None:
         """Groups that one transaction, of one source or several, concerns become one before they
@@ -312,7 +331,12 @@ class Pipeline:
             g for g in self.groups if not g.is_loose and not changed.isdisjoint(g.relations)
         )
         if len(concerned) > 1:
-            self._replace(concerned, [name for g in concerned for name in g.views])
+            views = {name: view for g in concerned for name, view in g.views.items()}
+            changing = (
+                n for n, v in views.items() if not changed.isdisjoint(v.definition.relations)
+            )
+            self._around.epochs.tie(frozenset(changing))
+            self._replace(concerned, views)
 
     # -- routing: in the feeds' threads ------------------------------------------------------------
 
@@ -331,6 +355,9 @@ class Pipeline:
         for group in tuple(self.groups):
             if delivery.source in group.sources:
                 group.has_room(lambda: self.feeds.is_stopping)
+        for parting in tuple(self._parting):
+            if delivery.source in parting.sources:
+                parting.has_room(partial(self._is_over, parting))
         with self._routing:
             for released in self._units.released(delivery, time.monotonic()):
                 self._route(released)
@@ -342,36 +369,49 @@ class Pipeline:
             case Unit(parts):
                 self._tied(
                     {
-                        RelationName(part.source, change.relation)
-                        for part in parts
-                        if isinstance(part, SourceTransaction)
-                        for change in part.changes
+                        RelationName(item.source, change.relation)
+                        for item in released.items
+                        if isinstance(item, SourceTransaction)
+                        for change in item.changes
                     }
                 )
-                sources = {part.source for part in parts}
+                since = {part.source: self._feeding[part.source] for part in parts}
+                unit = replace(released, since=since)
                 for group in self._listening():
-                    if not sources.isdisjoint(group.sources):
-                        group.inbox.put(released)
+                    if not since.keys().isdisjoint(group.sources):
+                        group.inbox.put(unit)
             case Delivery(source, items, position):
                 if len(self.groups) > 1:
                     for changed in _changed_together(items):
                         self._tied(changed)
                 for group in self._listening():
-                    if source in group.sources:
+                    if group.wants(released):
                         group.inbox.put(released)
-                self._routed[source] = position
-                self._unite()
+                self._feeding[source] = position
+                if self._compared(source, position, self._routed[source]) > 0:
+                    self._routed[source] = position
+
+    def _is_over(self, group: Group) -> bool:
+        return self.feeds.is_stopping or not group.is_running
 
     def _listening(self) -> tuple[Group, ...]:
-        self._parting = [group for group in self._parting if group.is_running]
+        self._parting = [g for g in self._parting if not (g.has_ended or g.has_failed)]
         return (*self.groups, *self._parting)
 
     def _follow(self, source: str, position: Position) -> int:
         """Have the source's feed go back to a position, and read what the groups need now."""
         with self._routing:
-            needed = [name for group in self.groups for name in (*group.relations, *group.watched)]
+            groups = self._listening()
+            needed = [name for group in groups for name in (*group.relations, *group.watched)]
             names = dict.fromkeys(name.relation for name in needed if name.source == source)
-            return self.feeds.follow(source, (*names, *self._units.relations_of(source)), position)
+            relations = (*names, *self._units.relations_of(source))
+            known: dict[str, RelationSchema] = {}
+            for group in groups:
+                own = [r.relation for r in (*group.relations, *group.watched) if r.source == source]
+                known |= schemas_of(group.evolution.catalog, source, own)
+            generation = self.feeds.follow(source, relations, position, known)
+            self._units.go_back(source, generation)
+            return generation
 
     # -- what it does -----------------------------------------------------------------------------
 
@@ -423,9 +463,42 @@ class Pipeline:
         return all(
             self.sources[name].compare_positions(group.reached[name], target) >= 0
             for name, target in targets.items()
-            for group in tuple(self.groups)
+            for group in self._at_work
             if name in group.sources
         )
+
+    @property
+    def _at_work(self) -> tuple[Group, ...]:
+        """The groups, and those that others wait for: until these end, nothing is applied for them."""
+        parting = (g for g in tuple(self._parting) if not (g.has_ended or g.has_failed))
+        return (*self.groups, *parting)
+
+    @property
+    def waiting_for_word(self) -> tuple[Group, SchemaChange] | None:
+        """A group that can't go on, and the schema change that somebody must decide on first."""
+        for group in self._at_work:
+            change = group.waits_for_word
+            if change is not None:
+                return group, change
+        return None
+
+    def standing(self) -> Standing:
+        """What the views do not show yet, and what waits for somebody's word."""
+        return combined(group.standing() for group in self._at_work)
+
+    def note(self, source: str, position: Position) -> bool:
+        """Have the ledger say that a source was passed up to a position as soon as it was.
+
+        Whether it says so by now. Groups note by themselves now and then only: positions without rows
+        would fill the ledger.
+        """
+        known = self.writer.latest.positions.get(source)
+        if known is not None and self.sources[source].compare_positions(known, position) >= 0:
+            return True
+        for group in tuple(self.groups):
+            if source in group.read_sources and not group.has_noted(source, position):
+                group.inbox.put(NoteAt(source, position))
+        return False
 
     @contextmanager
     def recomputed(self, view: str) -> Iterator[Any]:
@@ -440,6 +513,17 @@ class Pipeline:
                 yield extent
         finally:
             group.start()
+
+
+def schemas_of(
+    catalog: Catalog, source: str, relations: Iterable[str]
+) -> dict[str, RelationSchema]:
+    """What a source's relations are taken for; one that the catalog does not have is left out."""
+    return {
+        r.name.relation: RelationSchema(r.name.relation, r.schema, r.key, "")
+        for r in catalog.relations
+        if r.name.source == source and r.name.relation in set(relations)
+    }
 
 
 def not_kept(view: str) -> UsageError:

@@ -19,7 +19,7 @@ from viewkeeper.errors import UsageError, ViewkeeperError, WarehouseError
 from viewkeeper.runtime.json_files import read_json, write_json
 
 FOLDER = ".viewkeeper/requests"
-REBUILD, RELOAD, AUDIT = "rebuild", "reload", "audit"
+REBUILD, RELOAD, AUDIT, NOTE = "rebuild", "reload", "audit", "note"
 ASKED, TAKEN, DONE, FAILED = "asked", "taken", "done", "failed"
 POLL_SECONDS = 0.1
 # A run looks for requests about twice a second, but not while it commits a large epoch.
@@ -29,13 +29,15 @@ FORGOTTEN_SECONDS = 86_400.0
 
 @dataclass(frozen=True)
 class Request:
-    """Rebuild some views, or all over a source; take the views as they are written now; or compare
-    some views, or all, with their sources."""
+    """Rebuild some views, or all over a source; take the views as they are written now; compare
+    some views, or all, with their sources; or note in the ledger that a source was passed up to a
+    position."""
 
     kind: str
     views: tuple[str, ...] = ()
     source: str | None = None
     allow_setup: bool = False
+    position: Mapping[str, Any] | None = None
     id: str = field(default_factory=lambda: secrets.token_hex(8))
     status: str = ASKED
     answer: Mapping[str, Any] = field(default_factory=dict)
@@ -88,6 +90,10 @@ class Requests:
     def _path(self, request: Request) -> Path:
         return self._folder / f"{request.id}.json"
 
+    def withdraw(self, request: Request) -> None:
+        """Nobody waits for it any more."""
+        self._path(request).unlink(missing_ok=True)
+
     # -- for whoever asks -------------------------------------------------------------------------
 
     def asked(
@@ -114,7 +120,7 @@ class Requests:
                     raise _not_done(waited)
                 pause(POLL_SECONDS)
         finally:
-            self._path(request).unlink(missing_ok=True)
+            self.withdraw(request)
 
 
 def _as_error(told: Mapping[str, Any]) -> ViewkeeperError:

@@ -13,12 +13,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from viewkeeper.protocols.choice import period_seconds
 from viewkeeper.runtime.json_files import read_json, write_json
 from viewkeeper.runtime.traffic import add_batch, no_traffic
 from viewkeeper.runtime.view import View
 
 FILE = ".viewkeeper/run.json"
 NEVER_RUN = "never run"
+# States of a run in which no view is kept, so that nothing can be late.
+NOBODY_KEEPS = ("stopped", NEVER_RUN)
 
 
 class RunState:
@@ -89,9 +92,11 @@ class RunState:
                 self._state["stopped_views"] = {
                     name: error for name, error in known.items() if name not in event["views"]
                 }
-            case "schema_waits":
-                self._state["state"] = "waiting"
-                self._state["waiting"] = dict(event)
+            case "standing":
+                self._state["standing"] = {n: part for n, part in event.items() if n != "event"}
+            case "reloaded":
+                known = self._state.get("stopped_views", {})
+                self._state["stopped_views"] = {n: known[n] for n in event["stopped"] if n in known}
             case "merge":
                 self._state["merge"] = {"groups": event["groups"]}
             case "source_waiting":
@@ -114,6 +119,10 @@ def read_run_state(folder: Path) -> dict[str, Any]:
         return {"state": NEVER_RUN, "views": {}}
     if state["state"] != "stopped" and not _is_alive(int(state["pid"])):
         state["state"] = "stopped"
+    approvals = state.get("standing", {}).get("approvals", [])
+    # Other groups may go on, and say so: what waits for somebody waits all the same.
+    if approvals and state["state"] == "running":
+        state |= {"state": "waiting", "waiting": approvals[0]}
     return state
 
 
@@ -121,7 +130,13 @@ def _kept(view: View) -> dict[str, Any]:
     """By whom, why, and at which level: the one that is declared, or the one that can be had."""
     choice = view.choice
     level = min(choice.level, view.definition.level)
-    return {"level": str(level), "protocol": choice.protocol, "why": list(choice.why)}
+    return {
+        "level": str(level),
+        "declared": str(view.definition.level),
+        "protocol": choice.protocol,
+        "why": list(choice.why),
+        "period_seconds": period_seconds(view.definition),
+    }
 
 
 def _is_alive(pid: int) -> bool:

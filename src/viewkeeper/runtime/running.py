@@ -11,11 +11,12 @@ are kept on.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime as dt
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from viewkeeper.errors import SourceError, UsageError, ViewkeeperError
@@ -24,10 +25,21 @@ from viewkeeper.runtime.auditor import Auditor
 from viewkeeper.runtime.bulk_reading import RowsRead
 from viewkeeper.runtime.pipeline import Pipeline, not_kept
 from viewkeeper.runtime.report import RunReport
-from viewkeeper.runtime.requests import AUDIT, DONE, FAILED, REBUILD, TAKEN, Request, Requests
+from viewkeeper.runtime.requests import (
+    AUDIT,
+    DONE,
+    FAILED,
+    NOTE,
+    REBUILD,
+    TAKEN,
+    Request,
+    Requests,
+)
 from viewkeeper.runtime.settings import audit_settings_of
+from viewkeeper.runtime.standing import Standing
 from viewkeeper.runtime.surroundings import Cycle
 from viewkeeper.runtime.traffic import changed_rows
+from viewkeeper.runtime.view import shortfall_event
 from viewkeeper.views.definition import RelationName
 from viewkeeper.warehouse.writer import Writer
 
@@ -36,11 +48,15 @@ if TYPE_CHECKING:
 
 OnEvent = Callable[[dict[str, Any]], None]
 
-IDLE_WAIT_SECONDS = 0.5
+IDLE_WAIT_SECONDS = 0.2
 # How often a run looks for requests, and how soon it tries a source again that was away in between.
-REQUESTS_SECONDS = 0.5
+REQUESTS_SECONDS = 0.2
 AWAY_SECONDS = 1.0
-# What does not come again when a pipeline begins anew: from the ledger, and so before the change.
+# What an audit meets while its view takes a schema change.
+SCHEMA_CHANGING = "schema-changing"
+# How often it is looked at what the views do not show yet.
+STANDING_SECONDS = 1.0
+# What does not come again when a pipeline begins anew: from the ledger, where the views are at one cut.
 BEGIN_AGAIN = ("schema-changed-while-uniting",)
 
 
@@ -59,6 +75,10 @@ class Running:
         # A request that waits for the end of the pipeline, and the one that the next one carries out.
         self._next: Request | None = None
         self._doing: tuple[Request, tuple[str, ...], float] | None = None
+        # What was last told of what is not shown, by any of its pipelines.
+        self._standing = Standing()
+        # What was told of views that do not reach their level.
+        self._shortfalls: set[str] = set()
         self._report = RunReport()
         self._until_caught_up = False
         self._deadline: float | None = None
@@ -67,13 +87,23 @@ class Running:
         """As `Keeper.run`."""
         self._until_caught_up = until_caught_up
         with self._keeper.writer() as writer:
+            self._tell_not_kept()
             self._requests.forget_old()
             self._for_seconds = for_seconds
             while self._kept(writer):
                 pass
-        for error in self._resting.values():
+        for error in (*self._resting.values(), *self._not_kept().values()):
             raise error
         return self._report
+
+    def _not_kept(self) -> dict[str, UsageError]:
+        """Views whose text is wrong, or does not fit: they stop alone, at the state that they have."""
+        return {**self._keeper.bad_views, **self._keeper.stopped_views}
+
+    def _tell_not_kept(self) -> None:
+        for name, error in self._not_kept().items():
+            told = {"event": "views_stopped", "views": [name], "error": error.as_dict()}
+            self._on_event(told)
 
     # -- one pipeline -----------------------------------------------------------------------------
 
@@ -86,9 +116,12 @@ class Running:
                 heeds_periods=not self._until_caught_up,
                 resting={name: error.source for name, error in self._resting.items()},
             ) as pipeline:
-                loaded(pipeline, self._on_event, self._stop)
-                self._answer_done(writer)
-                if not self._until_over(pipeline):
+                self._tell_shortfalls(pipeline)
+                with self._standing_told(pipeline):
+                    loaded(pipeline, self._on_event, self._stop)
+                    self._answer_done(writer)
+                    goes_on = self._until_over(pipeline)
+                if not goes_on:
                     ending = "caught_up" if self._until_caught_up else "stopped"
                     self._on_event({"event": ending, **self._report.as_dict()})
                     return False
@@ -98,7 +131,7 @@ class Running:
             return True
         except SourceError as error:
             if error.code in BEGIN_AGAIN:
-                told = f"{error.message}: the run begins again before that"
+                told = f"{error.message}: the run begins again"
                 self._on_event({"event": "warning", "message": told, "error": error.as_dict()})
             elif not error.retryable:
                 self._rest(error)
@@ -108,6 +141,38 @@ class Running:
                 self._on_event({"event": "source_waiting", "error": error.as_dict()})
                 self._stop.wait(AWAY_SECONDS)
             return not self._stop.is_set()
+
+    def _tell_shortfalls(self, pipeline: Pipeline) -> None:
+        """Which views are kept at a lower level than they declare, once for each reason."""
+        for view in pipeline.views.values():
+            if view.shortfall is not None and view.shortfall not in self._shortfalls:
+                self._shortfalls.add(view.shortfall)
+                self._on_event(shortfall_event(view))
+
+    @contextlib.contextmanager
+    def _standing_told(self, pipeline: Pipeline) -> Iterator[None]:
+        """Tell what is not shown while the pipeline goes, also when nothing else happens.
+
+        From a thread: loading or auditing a view keeps the run's own busy for as long as it takes.
+        """
+        over = threading.Event()
+
+        def tell() -> None:
+            while True:
+                found = pipeline.standing().late(dt.datetime.now(dt.UTC))
+                if found != self._standing:
+                    self._standing = found
+                    self._on_event({"event": "standing", **found.as_dict()})
+                if over.wait(STANDING_SECONDS):
+                    return
+
+        teller = threading.Thread(target=tell, name="standing", daemon=True)
+        teller.start()
+        try:
+            yield
+        finally:
+            over.set()
+            teller.join()
 
     def _until_over(self, pipeline: Pipeline) -> bool:
         """Report what the pipeline does, until the run is over or another pipeline is needed (True)."""
@@ -131,24 +196,12 @@ class Running:
             elif self._until_caught_up:
                 if pipeline.has_applied(targets):
                     break
-                self._refuse_to_wait(pipeline)
+                refuse_to_wait(pipeline)
             if self._auditor.is_due and not self._until_caught_up:
                 audit = self._auditor.audit(pipeline, self._keeper.warehouse())
                 if audit is not None:
                     self._on_event({"event": "audited", **audit})
         return False
-
-    def _refuse_to_wait(self, pipeline: Pipeline) -> None:
-        """Nobody can catch up with what waits for somebody's word: say so instead of waiting too."""
-        for group in pipeline.groups:
-            change = group.waits_for_word
-            if change is not None:
-                raise ViewkeeperError(
-                    "waits-for-approval",
-                    f"a change of {change.source}.{change.relation} waits for your word",
-                    detail=f"until then {', '.join(sorted(group.views))} can't catch up",
-                    hint="viewkeeper evolve shows what it does; approve or reject it, then run again",
-                )
 
     def _cycle(self, pipeline: Pipeline) -> Cycle | None:
         try:
@@ -177,8 +230,8 @@ class Running:
         self._keeper.take_anew({})
 
     def _kept_views(self) -> list[str]:
-        virtual = self._keeper.virtual_views
-        return [name for name in self._keeper.views if name not in virtual]
+        others = {*self._keeper.virtual_views, *self._keeper.bad_views}
+        return [name for name in self._keeper.views if name not in others]
 
     def _over(self, source: str) -> tuple[str, ...]:
         views = self._keeper.views
@@ -189,7 +242,7 @@ class Running:
     def _is_asked(self, pipeline: Pipeline) -> bool:
         """Whether somebody asks for what needs another pipeline; it is `_next` then.
 
-        An audit needs none, and is done at once.
+        An audit needs none, and is done at once; so is a note of a position.
         """
         now = time.monotonic()
         if self._until_caught_up or now - self._looked_at < REQUESTS_SECONDS:
@@ -199,9 +252,20 @@ class Running:
         for request in waiting:
             if request.kind == AUDIT:
                 self._audit(pipeline, request)
-        waiting = [request for request in waiting if request.kind != AUDIT]
+            elif request.kind == NOTE:
+                self._note(pipeline, request)
+        waiting = [request for request in waiting if request.kind not in (AUDIT, NOTE)]
         self._next = waiting[0] if waiting else None
         return bool(waiting)
+
+    def _note(self, pipeline: Pipeline, request: Request) -> None:
+        """Passed on at every look until the ledger has it: groups may have become others meanwhile."""
+        try:
+            source = self._keeper.config.source(request.source or "").name
+            if source not in pipeline.sources or pipeline.note(source, request.position or {}):
+                self._requests.answer(request, DONE, {})
+        except ViewkeeperError as error:
+            self._requests.answer(request, FAILED, error.as_dict())
 
     def _audit(self, pipeline: Pipeline, request: Request) -> None:
         """Compare views with their sources; each one's group rests meanwhile, the others go on."""
@@ -215,6 +279,8 @@ class Running:
             warehouse = self._keeper.warehouse()
             found = [audited(pipeline, warehouse, name) for name in request.views or kept]
         except ViewkeeperError as error:
+            if error.code == SCHEMA_CHANGING and pipeline.waiting_for_word is None:
+                return  # the views take the change at once: done at one of the next looks
             self._requests.answer(request, FAILED, error.as_dict())
         else:
             self._requests.answer(request, DONE, {"views": [each.as_dict() for each in found]})
@@ -226,7 +292,7 @@ class Running:
         try:
             if request.kind != REBUILD:
                 broken = {error.source for error in self._resting.values()}
-                keeper.take_anew({}, look_again=set(keeper.config.sources) - broken)
+                keeper.take_written(look_again=set(keeper.config.sources) - broken)
                 self._resting = {n: e for n, e in self._resting.items() if n in keeper.views}
                 self._doing = request, (), time.monotonic()
                 return
@@ -235,8 +301,9 @@ class Running:
             reason = rebuild_reason(request, causes.values())
             if request.source is not None:
                 keeper.reopen_source(request.source, allow_setup=request.allow_setup)
-            sources = {s for n in views for s in keeper.views[n].definition.sources}
-            keeper.take_anew(dict.fromkeys(views, reason), look_again=sources)
+            broken = {error.source for error in self._resting.values()} - {request.source}
+            look_again = set(keeper.config.sources) - (broken - causes.keys())
+            keeper.take_anew(dict.fromkeys(views, reason), look_again=look_again)
             self._resting = {n: e for n, e in self._resting.items() if n not in views}
             self._doing = request, views, time.monotonic()
         except ViewkeeperError as error:
@@ -248,7 +315,6 @@ class Running:
             self._keeper.config.source(request.source)
             return self._over(request.source)
         for name in request.views:
-            self._keeper.known_view(name)
             error = self._resting.get(name)
             others = [n for n, e in self._resting.items() if error is not None and e is error]
             if error is not None and not set(others) <= set(request.views):
@@ -268,8 +334,34 @@ class Running:
             "txn": latest.last_txn,
             "seconds": round(time.monotonic() - started, 3),
         }
-        self._on_event({"event": "rebuilt" if views else "reloaded", **told})
+        event = (
+            {"event": "rebuilt"}
+            if views
+            else {"event": "reloaded", "stopped": [*self._resting, *self._not_kept()]}
+        )
+        self._on_event(event | told)
         self._requests.answer(request, DONE, told)
+
+
+def caught_up(pipeline: Pipeline) -> None:
+    """Return when all that is committed now is in the warehouse; raises what keeps it from that."""
+    targets = pipeline.committed_now()
+    while not pipeline.has_applied(targets):
+        if pipeline.cycle(IDLE_WAIT_SECONDS) is None:
+            refuse_to_wait(pipeline)
+
+
+def refuse_to_wait(pipeline: Pipeline) -> None:
+    """A schema change that waits for approval keeps views back: say so instead of waiting, too."""
+    waiting = pipeline.waiting_for_word
+    if waiting is not None:
+        group, change = waiting
+        raise ViewkeeperError(
+            "waits-for-approval",
+            f"a change of {change.source}.{change.relation} waits for your word",
+            detail=f"until then {', '.join(sorted(group.views))} can't catch up",
+            hint="viewkeeper evolve shows what it does; approve or reject it, then run again",
+        )
 
 
 def source_first(view: str, error: SourceError) -> UsageError:

@@ -30,6 +30,8 @@ def spark_settings_of(config: ProjectConfig) -> SparkSettings:
     extra = storage_of(config).spark_settings() | dict(config.spark_config)
     hidden = tuple(sorted({v for source in config.sources.values() for v in source.variables}))
     settings = SparkSettings(master=config.spark_master, extra=extra, hidden=hidden)
+    if config.spark_driver_memory is not None:
+        settings = replace(settings, driver_memory=config.spark_driver_memory)
     if settings.is_local or settings.is_connect:
         return settings
     return replace(settings, extra={STAGE: _stage_of(config), **extra})

@@ -5,12 +5,13 @@ PostgreSQL as a logical message, elsewhere (and there too) as a row of an outbox
 held back until it is whole; `merging.global_transactions` decides, here its words are carried out.
 
 A source whose next part is held back stands still, for everybody: its feed's position does not pass.
+A feed that goes back reads what was held back once more: then it is forgotten here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from viewkeeper.algebra.types import Schema
 from viewkeeper.errors import UsageError
@@ -31,11 +32,24 @@ from viewkeeper.sources.stretch import Stretch, one_by_one
 ID, PARTS = "id", "parts"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Unit:
-    """Transactions of several sources that must show in one state."""
+    """Transactions of several sources that must show in one state, each as its source delivered it.
 
-    parts: tuple[FeedItem, ...]
+    ``since``: where the feeds stood before it.
+    """
+
+    parts: tuple[Delivery, ...]
+    since: Mapping[str, Position] = field(default_factory=dict)
+
+    @property
+    def items(self) -> Iterator[FeedItem | Stretch]:
+        return (item for part in self.parts for item in part.items)
+
+    @property
+    def generations(self) -> dict[str, int]:
+        """Of each of its sources, how often its feed had gone back."""
+        return {part.source: part.generation for part in self.parts}
 
 
 @dataclass(frozen=True)
@@ -72,13 +86,22 @@ class Units:
         self._outboxes = outboxes
         # Where each source's feed stands when nothing of it is held back any more.
         self._ahead: dict[str, Delivery] = {}
+        self._generation: dict[str, int] = {}
 
     def relations_of(self, source: str) -> tuple[str, ...]:
         """What must be read of the source beside the views' relations."""
         return (self._outboxes[source].relation,) if source in self._outboxes else ()
 
+    def go_back(self, source: str, generation: int) -> None:
+        """The source's feed goes back: what is held of it comes again, in that generation."""
+        self._generation[source] = generation
+        self._machine.forget(source)
+        self._ahead.pop(source, None)
+
     def released(self, delivery: Delivery, now_seconds: float) -> Iterator[Delivery | Unit | Warn]:
         """What may go on, in order."""
+        if delivery.generation < self._generation.get(delivery.source, 0):
+            return  # read before the feed went back: a part of it would count twice
         if delivery.source in self._outboxes:
             # Who ties its transactions by rows has them looked at one by one.
             delivery = replace(delivery, items=tuple(one_by_one(delivery.items)))
@@ -88,7 +111,9 @@ class Units:
         self._ahead[delivery.source] = replace(delivery, items=())
         for item in one_by_one(delivery.items):
             if not isinstance(item, Progress):
-                part = Part(delivery.source, item, self._tie(item))
+                # With all that its delivery says of it, for it may be held for a while.
+                alone = replace(delivery, items=(item,), position=item.position)
+                part = Part(delivery.source, alone, self._tie(item))
                 yield from self._carried_out(self._machine.step(PartArrived(part, now_seconds)))
         yield from self._carried_out(self._machine.step(TimePassed(now_seconds)))
         for source in [s for s in self._ahead if not self._machine.holds(s)]:
@@ -111,16 +136,11 @@ class Units:
         for action in actions:
             match action:
                 case NumberUnit((part,)):
-                    yield self._alone(part.source, part.transaction)
+                    yield part.transaction
                 case NumberUnit(parts):
                     yield Unit(tuple(part.transaction for part in parts))
                     for part in parts:
                         # The feed's place moves with it; its contents have gone ahead.
-                        yield replace(self._alone(part.source, part.transaction), items=())
+                        yield replace(part.transaction, items=())
                 case Warn():
                     yield action
-
-    def _alone(self, source: str, item: FeedItem) -> Delivery:
-        life = self._ahead[source].life if source in self._ahead else ""
-        position: Position = item.position
-        return Delivery(source, (item,), position, life)

@@ -6,15 +6,23 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from viewkeeper.errors import UsageError
+from viewkeeper.evolution.lineage import Lineage, Lineages
 from viewkeeper.evolution.preferences import Preferences
 from viewkeeper.protocols.choice import Choice, choice_for
-from viewkeeper.views.definition import LOCAL, ViewDefinition
+from viewkeeper.views.catalog import CatalogRelation
+from viewkeeper.views.definition import LOCAL, RelationName, ViewDefinition
 from viewkeeper.views.storing import definition_as_text
-from viewkeeper.warehouse.columns import schema_to_json
+from viewkeeper.warehouse.columns import schema_from_json, schema_to_json
 from viewkeeper.warehouse.entries import Definition
 
 # Behind a view's own text stand, as comments, those of the views that it reads.
 READS = "\n-- reads the view "
+
+
+def shortfall_event(view: View) -> dict[str, Any]:
+    """For the terminal and ``--json``: the view is kept at a lower level than it declares."""
+    told = {"code": "level-not-reached", "view": view.name, "message": view.shortfall}
+    return {"event": "warning", **told}
 
 
 @dataclass(frozen=True)
@@ -30,6 +38,8 @@ class View:
     preferences: Preferences = Preferences()  # noqa: RUF009  (immutable)
     # The schema change that led to this text, for people.
     evolved: Any = None
+    # What became of the relations that its files name, where that is another name or nothing.
+    lineage: Lineages = ()
 
     @property
     def written(self) -> str:
@@ -46,10 +56,12 @@ class View:
         return Definition(
             self.definition.schema,
             self.text,
+            publish=dict(self.definition.settings).get("publish") == "table",
             origin=self.origin,
             relations=relations,
             evolved=self.evolved,
             tree=definition_as_text(self.definition) if self._is_more_than_its_text else "",
+            lineage=[_lineage_to_json(each) for each in self.lineage],
         )
 
     @property
@@ -62,15 +74,56 @@ class View:
         return self.definition.name
 
     @property
+    def shortfall(self) -> str | None:
+        """Why it is kept at a lower level than it declares, in a sentence; None where it is not."""
+        short = self.choice.shortfall(self.definition.level)
+        return None if short is None else f"view {self.name} is {short}"
+
+    @property
     def choice(self) -> Choice:
         """Who keeps it; raises UsageError where nobody can as it is declared.
 
         A view that has evolved may have lost what its protocol needs. Nobody asked for that, so it is
         kept by whoever can.
         """
-        try:
-            return choice_for(self.definition)
-        except UsageError:
-            if self.origin:
-                return choice_for(replace(self.definition, protocol=None))
-            raise
+        if self.origin or self.evolved is not None:
+            return choice_for_evolved(self.definition)
+        return choice_for(self.definition)
+
+
+def choice_for_evolved(definition: ViewDefinition) -> Choice:
+    """Who keeps a view that has followed its sources; raises UsageError where nobody can."""
+    try:
+        return choice_for(definition)
+    except UsageError:
+        return choice_for(replace(definition, protocol=None))
+
+
+def stored_lineage(definition: Definition) -> Lineages:
+    """What the warehouse remembers of the names in a view's files."""
+    return tuple(
+        Lineage(
+            CatalogRelation(
+                RelationName(*each["relation"]),
+                schema_from_json(each["columns"]),
+                tuple(each["key"]),
+            ),
+            None if each["now"] is None else RelationName(*each["now"]),
+            tuple((then, now) for then, now in each["names"]),
+            tuple(each["said"]),
+            each["older"],
+        )
+        for each in definition.lineage or ()
+    )
+
+
+def _lineage_to_json(lineage: Lineage) -> dict[str, Any]:
+    return {
+        "relation": list(lineage.before.name),
+        "columns": schema_to_json(lineage.before.schema),
+        "key": list(lineage.before.key),
+        "now": None if lineage.now is None else list(lineage.now),
+        "names": [list(pair) for pair in lineage.columns],
+        "said": list(lineage.said),
+        "older": lineage.is_older,
+    }

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from viewkeeper.algebra import Bag
-from viewkeeper.consistency import Verdict, check
+from viewkeeper.consistency import Verdict, check, check_order
 from viewkeeper.errors import UsageError
 from viewkeeper.protocols.messages import Protocol
 from viewkeeper.simulator.scenario import Network, Scenario
@@ -65,7 +65,7 @@ class _Explorer:
         self.on_progress = on_progress
         self._snapshots = Snapshots()
         self._paths_from: dict[bytes, int] = {}
-        self._verdicts: dict[tuple[tuple[Any, ...], tuple[Cut, ...]], Verdict] = {}
+        self._verdicts: dict[Any, tuple[Verdict, Verdict | None]] = {}
 
     def run(self, world: World) -> Exploration:
         """Depth first with an explicit stack: an interleaving can be longer than Python's recursion."""
@@ -96,7 +96,7 @@ class _Explorer:
             self._count()
         self.result.interleavings = self._paths_from[root]
         self.result.worlds = len(self._paths_from)
-        self.result.histories = len(self._verdicts)
+        self.result.histories = len({key[:2] for key in self._verdicts})
         return self.result
 
     def _count(self) -> None:
@@ -113,18 +113,30 @@ class _Explorer:
 
     def _judge(self, world: World, path: tuple[Choice, ...]) -> None:
         world.require_finished()
-        key = (tuple(world.states), tuple(world.claims))
-        verdict = self._verdicts.get(key)
-        if verdict is None:
-            states = [(state,) for state in world.states]
-            verdict = check([self.scenario.definition], self.histories, states, world.claims)
-            self._verdicts[key] = verdict
+        key = (tuple(world.states), tuple(world.claims), self._order_of(world))
+        if key not in self._verdicts:
+            self._verdicts[key] = self._judged(*key)
+        verdict, order = self._verdicts[key]
         level = str(verdict.level)
         self.result.levels[level] = self.result.levels.get(level, 0) + 1
-        if not (verdict.meets(self.protocol.level) and verdict.claims_hold):
+        missed = [v for v in (verdict, order) if v and not v.meets(self.protocol.level)]
+        if missed:
             self.result.violations += 1
             if self.result.first_violation is None:
-                self.result.first_violation, self.result.first_path = verdict, path
+                self.result.first_violation, self.result.first_path = missed[0], path
+
+    def _order_of(self, world: World) -> tuple[str, ...] | None:
+        return tuple(world.delivered) if self.protocol.in_order else None
+
+    def _judged(
+        self, states: tuple[Any, ...], claims: tuple[Cut, ...], delivered: tuple[str, ...] | None
+    ) -> tuple[Verdict, Verdict | None]:
+        """The verdict on a history, and that over the order of delivery where it is promised."""
+        views, shown = [self.scenario.definition], [(state,) for state in states]
+        verdict = check(views, self.histories, shown, claims)
+        if delivered is None:
+            return verdict, None
+        return verdict, check_order(views, self.histories, delivered, shown, claims)
 
 
 @dataclass

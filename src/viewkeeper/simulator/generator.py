@@ -1,6 +1,6 @@
 """Random scenarios from a seed: relations, a view over them, and what each source will commit.
 
-Values are few, so that rows meet in joins, and NULL is among them. With ``keyed`` every relation has a
+Values are few, so that rows meet in joins, and NULL is among them; most transactions change the view. With ``keyed`` every relation has a
 key that the view shows, as the Strobe family needs; otherwise rows have no key and repeat.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from viewkeeper.algebra import Bag, Row, Schema
@@ -17,6 +17,7 @@ from viewkeeper.algebra.expressions import Column, Comparison, Expression, Liter
 from viewkeeper.algebra.types import INTEGER
 from viewkeeper.simulator.scenario import Scenario
 from viewkeeper.timeline import Transaction
+from viewkeeper.views.assembly import WholeView
 from viewkeeper.views.definition import Occurrence, RelationName, Term, ViewDefinition
 
 VALUES = (0, 1, 2)
@@ -25,6 +26,11 @@ ROWS_INITIALLY_MAX = 4
 ROWS_CHANGED_MAX = 3
 # Second relations of a source and self-joins: C-Strobe's cost is factorial in the occurrences.
 EXTRA_OCCURRENCES_MAX = 1
+# A transaction that no view would show is drawn again, at most so often; but some stay as they are.
+DRAWS_MAX = 8
+UNSEEN_SHARE = 0.2
+# And so is a whole world that leaves its views as they were.
+WORLDS_DRAWN_MAX = 20
 
 
 class Shape(enum.Enum):
@@ -49,23 +55,26 @@ class Size:
     one_source: bool = False
     # Transactions go round the sources instead of falling on any: then updates do interfere.
     spread: bool = False
+    # How many different values there are, beside NULL: with fewer, more rows meet.
+    values: int = len(VALUES)
 
 
-def random_scenario(seed: int, size: Size) -> Scenario:
-    """The scenario that this seed means at this size."""
+def random_scenario(
+    seed: int,
+    size: Size,
+    shaped: Callable[[ViewDefinition], ViewDefinition] = lambda definition: definition,
+) -> Scenario:
+    """The scenario that this seed means at this size; ``shaped`` may take terms from the view."""
     rng = random.Random(f"scenario {seed}")
-    relations = _relations(rng, size)
-    definition = _definition(rng, size, relations)
+    relations = random_relations(rng, size)
+    definition = shaped(_definition(rng, size, relations))
     read = {name: relations[name] for name in relations if name in definition.relations}
-    counter = itertools.count(1)
-    initial = {
-        name: Bag.of(schema, _rows(rng, rng.randint(1, ROWS_INITIALLY_MAX), counter, size))
-        for name, schema in read.items()
-    }
-    return Scenario(definition, initial, _scripts(rng, size, initial, counter))
+    initial, scripts = random_happening(rng, size, read, (definition,))
+    return Scenario(definition, initial, scripts)
 
 
-def _relations(rng: random.Random, size: Size) -> dict[RelationName, Schema]:
+def random_relations(rng: random.Random, size: Size) -> dict[RelationName, Schema]:
+    """Relations at each source; their contents come later."""
     schema = Schema.of(**dict.fromkeys(("id", "a", "b") if size.keyed else ("a", "b"), INTEGER))
     relations: dict[RelationName, Schema] = {}
     for number in range(1, size.sources + 1):
@@ -138,46 +147,99 @@ def _join(rng: random.Random, size: Size, left: Occurrence, right: Occurrence) -
 
 # -- what happens -----------------------------------------------------------------------------------
 
+Happening = tuple[dict[RelationName, Bag], dict[str, tuple[Transaction, ...]]]
 
-def _rows(rng: random.Random, number: int, ids: Iterator[int], size: Size) -> list[Row]:
-    return [_row(rng, ids, size) for _ in range(number)]
+
+def random_happening(
+    rng: random.Random,
+    size: Size,
+    relations: Mapping[RelationName, Schema],
+    views: Sequence[ViewDefinition],
+) -> Happening:
+    """Initial contents and scripts by which the views are not at the end what they were at the start.
+
+    A run in which the views never change proves nothing: then even who does nothing is right.
+    """
+    for _ in range(WORLDS_DRAWN_MAX):
+        happening = _Happening(rng, size, relations, views)
+        scripts = happening.scripts()
+        if happening.views_now != happening.views_at_start:
+            break
+    return happening.initial, scripts
+
+
+class _Happening:
+    """Contents as they are while the scripts are written, and the views over them."""
+
+    def __init__(
+        self,
+        rng: random.Random,
+        size: Size,
+        relations: Mapping[RelationName, Schema],
+        views: Sequence[ViewDefinition],
+    ) -> None:
+        self.rng, self.size, self.ids = rng, size, itertools.count(1)
+        self._views = tuple(WholeView(view) for view in views)
+        for _ in range(self._draws()):
+            self.initial = {name: self._filled(schema) for name, schema in relations.items()}
+            self.contents = self.initial
+            self.views_at_start = self.views_now = self._seen(self.initial)
+            if not all(rows.is_empty() for rows in self.views_now):
+                break
+
+    def scripts(self) -> dict[str, tuple[Transaction, ...]]:
+        sources = list(dict.fromkeys(name.source for name in self.initial))
+        scripts: dict[str, list[Transaction]] = {source: [] for source in sources}
+        # Keys that were deleted may come back: key-based protocols must survive that.
+        for number in range(self.size.transactions):
+            spread = self.size.spread
+            source = sources[number % len(sources)] if spread else self.rng.choice(sources)
+            changes = self._changes([n for n in self.initial if n.source == source])
+            scripts[source].append(Transaction(source, len(scripts[source]) + 1, changes))
+        return {source: tuple(script) for source, script in scripts.items()}
+
+    def _draws(self) -> int:
+        """How often to draw in search of something that can be seen: some things stay unseen."""
+        return 1 if self.rng.random() < UNSEEN_SHARE else DRAWS_MAX
+
+    def _seen(self, contents: Mapping[RelationName, Bag]) -> tuple[Bag, ...]:
+        return tuple(view.evaluated(contents.__getitem__) for view in self._views)
+
+    def _filled(self, schema: Schema) -> Bag:
+        number = self.rng.randint(1, ROWS_INITIALLY_MAX)
+        rows = [_row(self.rng, self.ids, self.size) for _ in range(number)]
+        return Bag.of(schema, rows)
+
+    def _changes(self, names: list[RelationName]) -> tuple[tuple[RelationName, Bag], ...]:
+        """What one transaction changes: drawn again, a few times, while no view would show it."""
+        for _ in range(self._draws()):
+            changes, contents = self._drawn(names)
+            views = self._seen(contents)
+            if views != self.views_now:
+                break
+        self.contents, self.views_now = contents, views
+        return changes
+
+    def _drawn(
+        self, names: list[RelationName]
+    ) -> tuple[tuple[tuple[RelationName, Bag], ...], dict[RelationName, Bag]]:
+        several = self.size.shape is Shape.ANY
+        touched = self.rng.sample(names, self.rng.randint(1, len(names)) if several else 1)
+        contents = dict(self.contents)
+        changes: list[tuple[RelationName, Bag]] = []
+        for name in touched:
+            change = _change(self.rng, self.size, contents[name], self.ids)
+            contents[name] = contents[name] + change
+            changes.append((name, change))
+        return tuple(changes), contents
 
 
 def _row(rng: random.Random, ids: Iterator[int], size: Size, key: int | None = None) -> Row:
-    values = tuple(None if rng.random() < NULL_SHARE else rng.choice(VALUES) for _ in range(2))
+    known = VALUES[: size.values]
+    values = tuple(None if rng.random() < NULL_SHARE else rng.choice(known) for _ in range(2))
     if not size.keyed:
         return values
     return (next(ids) if key is None else key, *values)
-
-
-def _scripts(
-    rng: random.Random, size: Size, initial: dict[RelationName, Bag], ids: Iterator[int]
-) -> dict[str, tuple[Transaction, ...]]:
-    contents = dict(initial)
-    sources = list(dict.fromkeys(name.source for name in initial))
-    scripts: dict[str, list[Transaction]] = {source: [] for source in sources}
-    # Keys that were deleted may come back: key-based protocols must survive that.
-    for number in range(size.transactions):
-        source = sources[number % len(sources)] if size.spread else rng.choice(sources)
-        changes = _changes(rng, size, [n for n in initial if n.source == source], contents, ids)
-        scripts[source].append(Transaction(source, len(scripts[source]) + 1, changes))
-    return {source: tuple(script) for source, script in scripts.items()}
-
-
-def _changes(
-    rng: random.Random,
-    size: Size,
-    names: list[RelationName],
-    contents: dict[RelationName, Bag],
-    ids: Iterator[int],
-) -> tuple[tuple[RelationName, Bag], ...]:
-    touched = rng.sample(names, rng.randint(1, len(names)) if size.shape is Shape.ANY else 1)
-    changes: list[tuple[RelationName, Bag]] = []
-    for name in touched:
-        change = _change(rng, size, contents[name], ids)
-        contents[name] = contents[name] + change
-        changes.append((name, change))
-    return tuple(changes)
 
 
 def _change(rng: random.Random, size: Size, contents: Bag, ids: Iterator[int]) -> Bag:

@@ -7,7 +7,9 @@ import typing
 from dataclasses import dataclass
 from typing import Any
 
-from viewkeeper.consistency import Verdict, Violation, check
+from viewkeeper.consistency import Verdict, check, check_order
+from viewkeeper.consistency.histories import ViewStates
+from viewkeeper.consistency.violation import as_document
 from viewkeeper.protocols.messages import Protocol
 from viewkeeper.simulator.generator import Size, random_scenario
 from viewkeeper.simulator.journal import Journal
@@ -31,30 +33,43 @@ class Outcome:
     expected_level: Level
     states: int
     messages: dict[str, int]
+    # How many of the transactions changed the view.
+    changing: int
+    # The verdict over the order of delivery alone, where the protocol promises to keep it.
+    order: Verdict | None = None
 
     @property
     def is_good(self) -> bool:
-        """The level is at least the expected one, and every cut that was claimed holds."""
-        return self.verdict.meets(self.expected_level) and self.verdict.claims_hold
+        """Each verdict is at least the expected level, and every cut that was claimed holds."""
+        return all(v.meets(self.expected_level) for v in (self.verdict, self.order) if v)
+
+    @property
+    def problem(self) -> str:
+        """What to show of a run that is not good."""
+        if self.order is None or not self.verdict.meets(self.expected_level):
+            return self.verdict.problem
+        return f"not in the order of delivery\n{self.order.problem}"
 
     @property
     def queries_per_transaction(self) -> float:
         return self.messages["queries"] / self.transactions if self.transactions else 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        violation: Violation | None = self.verdict.violation
         return {
             "protocol": self.protocol,
             "seed": self.seed,
             "sources": self.sources,
             "transactions": self.transactions,
+            "changing": self.changing,
             "level": str(self.verdict.level),
             "expected_level": str(self.expected_level),
             "claims_hold": self.verdict.claims_hold,
+            "in_order": None if self.order is None else self.order.meets(self.expected_level),
             "states": self.states,
             "messages": self.messages,
             "queries_per_transaction": self.queries_per_transaction,
-            "violation": None if violation is None else violation.as_dict(),
+            "wrong_claim": as_document(self.verdict.wrong_claim),
+            "violation": as_document(self.verdict.violation),
         }
 
 
@@ -107,21 +122,23 @@ def judged(
     promising: Promising, seed: int, scenario: Scenario, world: OneView, *, search: bool = False
 ) -> Outcome:
     """The verdict on a run that is over."""
-    verdict = check(
-        [scenario.definition],
-        scenario.histories,
-        [(state.to_bag(),) for state in world.states],
-        None if search else world.claims,
-    )
+    definitions, histories = [scenario.definition], scenario.histories
+    states = [(state.to_bag(),) for state in world.states]
+    claims = None if search else world.claims
+    order = None
+    if isinstance(world, World) and world.protocol.in_order:
+        order = check_order(definitions, histories, world.delivered, states, claims)
     return Outcome(
         protocol=promising.name,
         seed=seed,
         sources=len(scenario.scripts),
         transactions=scenario.number_of_transactions,
-        verdict=verdict,
+        verdict=check(definitions, histories, states, claims),
         expected_level=promising.level,
         states=len(world.states),
         messages=world.counters.as_dict(),
+        changing=ViewStates(definitions, histories).number_changing(world.claims),
+        order=order,
     )
 
 

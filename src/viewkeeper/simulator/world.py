@@ -29,6 +29,7 @@ from viewkeeper.protocols.messages import (
     InstallBatch,
     InstallChange,
     Protocol,
+    TransactionArrived,
 )
 from viewkeeper.simulator.choices import Commit, DeliverMessage, DeliverQuestion, Reveal
 from viewkeeper.simulator.journal import Journal
@@ -84,6 +85,8 @@ class World:
         self.protocol = make_protocol(definition, extent)
         self.states: list[Any] = [extent]
         self.claims: list[Cut] = [Cut.start(self.sources)]
+        # The source of each transaction that the protocol got, in the order of delivery.
+        self.delivered: list[str] = []
         self.counters = Counters()
         self.journal = journal
         if journal:
@@ -141,6 +144,8 @@ class World:
             self._step(event)
 
     def _step(self, event: Event) -> None:
+        if isinstance(event, TransactionArrived):
+            self.delivered.append(event.transaction.source)
         for action in self.protocol.step(event):
             self._carry_out(action)
 

@@ -108,6 +108,9 @@ class SchemaChange:
     told: ToldColumns | None = None
     # Whether it only says what the relation really is: ``before`` was what the source believed.
     corrects: bool = False
+    # Whether the feed has left out what happened between its last item and this: all that reads the
+    # source must go to this place at once, and so ``rewrites`` is true of every relation concerned.
+    skips: bool = False
 
 
 @dataclass(frozen=True)
@@ -225,6 +228,18 @@ class Cut(Closable):
         return None
 
 
+def newest_of(source: Source, positions: Sequence[Position]) -> Position | None:
+    """The newest of some positions of a source; None where they can't be compared, or there is none."""
+    found: Position | None = None
+    for position in positions:
+        try:
+            if found is None or source.compare_positions(found, position) < 0:
+                found = position
+        except SourceError:
+            return None
+    return found
+
+
 def cut_lost(source: str, detail: str) -> SourceError:
     """What a cut raises once it has lost what it read at."""
     return SourceError(
@@ -330,6 +345,15 @@ class Source(Closable):
         put back to an earlier state and written to has those again, with something else before them.
         """
 
+    def believe(self, known: Mapping[str, RelationSchema]) -> None:
+        """What relations are taken for where the next feed starts.
+
+        A source whose log does not say what a table was tells by its feed where it was something else.
+        """
+
+    def check_followed(self, relations: Mapping[str, Position]) -> None:
+        """Raise SourceError where changes of a relation behind its position may be missing from a feed."""
+
     @abstractmethod
     def feed(self, relations: Sequence[str], start: Position) -> Feed:
         """The feed after ``start``. Raises SourceError ``feed-gap`` when the log no longer has it."""
@@ -345,5 +369,8 @@ class Source(Closable):
         """Another cut will be opened soon: where that takes time, get ready for it."""
 
     @abstractmethod
-    def health(self) -> Health:
-        """Lag, retained log, slot state."""
+    def health(self, reached: Position | None = None) -> Health:
+        """Lag, retained log, slot state.
+
+        ``reached``: where the views stand, for sources that do not know it themselves.
+        """

@@ -97,6 +97,11 @@ class Stretch:
         """When the newest of its transactions was committed."""
         return _moment(int(self.committed.max()))
 
+    @property
+    def began_at(self) -> dt.datetime:
+        """When the oldest of its transactions was committed."""
+        return _moment(int(self.committed.min()))
+
     def between(self, start: int, end: int) -> Stretch:
         """The transactions from ``start`` to before ``end``."""
         changes = {name: rows.between(start, end) for name, rows in self.changes.items()}

@@ -7,10 +7,12 @@ which round where a common decimal type has no room for all digits.
 
 from __future__ import annotations
 
+import datetime as dt
 import decimal
 import operator
 from collections.abc import Callable
 
+from viewkeeper.algebra.casts import double_room
 from viewkeeper.algebra.expressions import (
     FALSE,
     TRUE,
@@ -35,8 +37,10 @@ from viewkeeper.algebra.functions import CHOOSING_FUNCTIONS
 from viewkeeper.algebra.inference import arithmetic_operand_types, common_type, type_of
 from viewkeeper.algebra.types import (
     BOOLEAN,
+    DATE,
     DECIMAL_PRECISION_MAX,
     DOUBLE,
+    STRING,
     Kind,
     Schema,
     Type,
@@ -48,6 +52,8 @@ from viewkeeper.views.sql import expression_sql, quoted
 _INTEGER_AS_DECIMAL = decimal_type(20, 0)
 _UNKNOWN = Literal(None, BOOLEAN)
 _ZERO = Literal(0.0, DOUBLE)
+_FIRST_DAY, _LAST_DAY = Literal(dt.date.min, DATE), Literal(dt.date.max, DATE)
+_OTHER_YEAR = Literal("not from year 1 to 9999: ", STRING)
 
 
 def value_sql(expression: Expression, schema: Schema) -> str:
@@ -101,7 +107,7 @@ def explicit(expression: Expression, schema: Schema) -> Expression:
         case Case():
             return _case(expression, schema)
         case Cast(operand, type):
-            return Cast(sub(operand), type)
+            return _cast(sub(operand), type_of(operand, schema), type)
         case Call("nullif", (left, right)):
             return sub(null_if(left, right, type_of(left, schema)))
         case Call(name, arguments):
@@ -114,6 +120,25 @@ def explicit(expression: Expression, schema: Schema) -> Expression:
 def _as(expression: Expression, target: Type, schema: Schema) -> Expression:
     inner = explicit(expression, schema)
     return inner if type_of(expression, schema) == target else Cast(inner, target)
+
+
+def _cast(operand: Expression, source: Type, target: Type) -> Expression:
+    match source.kind, target.kind:
+        case Kind.DOUBLE, Kind.DECIMAL:
+            # Without room for the digits of larger doubles Spark fails on them, as we do.
+            room = double_room(target)
+            return Cast(operand, room) if room == target else Cast(Cast(operand, room), target)
+        case Kind.STRING, Kind.DATE:
+            return Cast(_only_our_years(operand), target)
+        case _:
+            return Cast(operand, target)
+
+
+def _only_our_years(text: Expression) -> Expression:
+    """The text of a date; one of a year that we do not have is made a text that Spark refuses too."""
+    day = Cast(text, DATE)
+    ours = (Comparison(">=", day, _FIRST_DAY), Comparison("<=", day, _LAST_DAY))
+    return Case(((And(ours), text),), Call("concat", (_OTHER_YEAR, text)))
 
 
 def _connected(

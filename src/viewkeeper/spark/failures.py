@@ -18,6 +18,7 @@ _CODES = {
     "CAST_OVERFLOW": "integer-overflow",
     "CAST_INVALID_INPUT": "bad-cast",
     "NUMERIC_VALUE_OUT_OF_RANGE": "decimal-overflow",
+    "NUMERIC_OUT_OF_SUPPORTED_RANGE": "decimal-overflow",
     "DECIMAL_PRECISION_EXCEEDS_MAX_PRECISION": "decimal-overflow",
 }
 

@@ -18,8 +18,8 @@ from typing import Any, ClassVar, Self
 from viewkeeper.errors import UsageError
 
 LOOPBACK = "127.0.0.1"
-START_SECONDS_MAX = 60.0
-STOP_SECONDS_MAX = 20.0
+START_SECONDS_MAX = 300.0
+STOP_SECONDS_MAX = 60.0
 # Waits until its input ends, that is until we are gone without a word, and then cleans up after us.
 _WATCH = """cat >/dev/null; kill -s "$1" -- "-$0" 2>/dev/null; tries=0
 while kill -0 "$0" 2>/dev/null && [ $tries -lt 200 ]; do sleep 0.1; tries=$((tries + 1)); done

@@ -20,7 +20,7 @@ from typing import Any
 from viewkeeper.errors import UsageError
 from viewkeeper.testing.server import LOOPBACK, ServerProcess, TemporaryServer, free_port
 
-START_SECONDS_MAX = 90.0
+START_SECONDS_MAX = 300.0
 _QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 

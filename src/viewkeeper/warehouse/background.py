@@ -72,6 +72,10 @@ class Background:
             log.warning("housekeeping of the warehouse failed, to be tried again: %s", error)
 
     def close(self) -> None:
-        """Let the task at work finish, then stop. Close it before the writer."""
+        """Let the task at work finish, then stop. Close it before the writer.
+
+        Plain tables are brought to the last state: nobody comes later to do it.
+        """
         self._closing.set()
         self._thread.join()
+        self._attempt(lambda: publish(self._writer))

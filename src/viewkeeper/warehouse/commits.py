@@ -49,8 +49,9 @@ class EpochCommit:
     ``first_txn`` follows the last committed number; an epoch without transactions (a new view, a
     source's position alone) has ``last_txn = first_txn - 1``. ``positions`` are merged into those
     already known: what is before them is in every view, so feeds may start there. ``cuts`` gives the
-    positions that single views have reached, where that is news. A view in ``definitions`` gets a new version of its definition; it needs an
-    `Extent` when it is new or its columns change.
+    positions that single views have reached, where that is news. A view in ``definitions`` gets a new
+    version of its definition; it needs an `Extent` when it is new or its columns change. ``ties`` are
+    sets of views that one transaction changes together.
     """
 
     first_txn: int
@@ -61,6 +62,9 @@ class EpochCommit:
     cuts: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
     cut: Json = None
     dropped: frozenset[str] = frozenset()
+    ties: tuple[frozenset[str], ...] = ()
+    # Which transactions its numbers stand for, where views of other groups read their sources, too.
+    places: str = ""
 
 
 def check(commit: EpochCommit, latest: Entry) -> None:
@@ -154,6 +158,10 @@ def epoch_entry(
         views[view] = _next_state(commit, view, latest, number, written.get(view), versions)
     for view, positions in commit.cuts.items():
         views[view] = replace(views[view], positions=dict(views[view].positions) | dict(positions))
+    for tie in commit.ties:
+        for view in tie & views.keys():
+            tied = tuple(sorted((tie | set(views[view].tied)) - {view}))
+            views[view] = replace(views[view], tied=tied)
     return replace(
         latest,
         entry=number,
@@ -166,6 +174,7 @@ def epoch_entry(
         cut=commit.cut if commit.cut is not None else latest.cut,
         views_json=views_to_json(views),
         statistics={view: w.tally for view, w in sorted(written.items())},
+        places=commit.places,
     )
 
 
@@ -193,6 +202,8 @@ def _next_state(
             definition_version=definition_version,
             definition=definition,
             published=before.published if before else None,
+            # What transactions change together with a view of another text is not known yet.
+            tied=before.tied if before and before.definition.written == definition.written else (),
         )
     if before is None:
         raise InvariantViolated(f"view {view} has no state to go on from")
@@ -218,6 +229,7 @@ def quiet_entry(
         committed_at=now,
         views_json=latest.views_json if views is None else views_to_json(views),
         statistics={},
+        places="",
     )
 
 

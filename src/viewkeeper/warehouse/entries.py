@@ -25,7 +25,8 @@ from viewkeeper.warehouse.columns import owner_of, schema_from_json, schema_to_j
 # What `json.dumps` takes; a source's position is such a value and means nothing to us.
 Json = Any
 
-RETIRED = "retired"
+# The last word on a view that is kept no more: what it shows is gone, or its text does not fit.
+ENDED = ("retired", "stopped")
 
 LEDGER_SCHEMA = pa.schema(
     [
@@ -41,8 +42,11 @@ LEDGER_SCHEMA = pa.schema(
         ("cut", pa.string()),
         ("views", pa.string()),
         ("statistics", pa.string()),
+        ("places", pa.string()),
     ]
 )
+# What only reads across groups need (`one_cut`), and no ledger of before had.
+PLACES = "places"
 
 
 @dataclass(frozen=True)
@@ -64,11 +68,21 @@ class Definition:
     # For a view that was filled anew: why, and from which positions to which no state was shown.
     rebuilt: Json = None
     tree: str = ""
+    # What became of the relations that the view's files name, where names were changed or lost.
+    lineage: Json = None
 
     @property
-    def is_retired(self) -> bool:
-        """Whether the view came to its end with a schema change; its last state stays readable."""
-        return bool(self.evolved) and self.evolved["effect"] == RETIRED
+    def ending(self) -> str:
+        """How the view came to its end with a schema change, one of `ENDED`; empty where it goes on.
+
+        Its last state stays readable.
+        """
+        effect = str(self.evolved["effect"]) if self.evolved else ""
+        return effect if effect in ENDED else ""
+
+    @property
+    def has_ended(self) -> bool:
+        return self.ending != ""
 
     @property
     def written(self) -> str:
@@ -82,6 +96,7 @@ class Definition:
             "evolved": self.evolved,
             "rebuilt": self.rebuilt,
             "tree": self.tree,
+            "lineage": self.lineage,
         }
         return {
             "schema": schema_to_json(self.schema),
@@ -101,6 +116,8 @@ class Published:
 
     version: int
     txn: int
+    # Of the view: one number has two extents when it was filled anew without a transaction.
+    incarnation: int = 0
 
 
 @dataclass(frozen=True)
@@ -125,23 +142,28 @@ class ViewState:
     published: Published | None = None
     # The view's own cut: how far each of its sources has been read for it.
     positions: Mapping[str, Json] = field(default_factory=dict)
+    # Views that some transaction was seen to change together with this one.
+    tied: tuple[str, ...] = ()
 
     @property
     def schema(self) -> Schema:
         return self.definition.schema
 
     def as_json(self) -> Json:
-        return self.__dict__ | {
+        said = self.__dict__ | {
             "positions": dict(self.positions),
             "definition": self.definition.as_json(),
             "published": asdict(self.published) if self.published else None,
         }
+        # An older Viewkeeper reads what it knows.
+        return {name: value for name, value in said.items() if name != "tied" or value}
 
     @classmethod
     def from_json(cls, value: Json) -> ViewState:
         published = Published(**value["published"]) if value["published"] else None
         definition = Definition.from_json(value["definition"])
-        return cls(**(value | {"definition": definition, "published": published}))
+        read = {"definition": definition, "published": published}
+        return cls(**(value | read | {"tied": tuple(value.get("tied", ()))}))
 
 
 @dataclass(frozen=True)
@@ -170,6 +192,8 @@ class Entry:
     # JSON text until somebody asks: a ledger may be long, and a reader wants few entries of it.
     views_json: str = "{}"
     statistics: Mapping[str, Tally] = field(default_factory=dict)
+    # Which transaction each number stands for, encoded (`places.Places`); only where it was asked for.
+    places: str = ""
 
     @cached_property
     def views(self) -> dict[str, ViewState]:
@@ -238,6 +262,7 @@ def _row(entry: Entry) -> dict[str, object]:
         "cut": _dumps(entry.cut),
         "views": entry.views_json,
         "statistics": _dumps(tallies),
+        PLACES: entry.places or None,
     }
 
 
@@ -249,6 +274,7 @@ def _entry(row: dict[str, Any]) -> Entry:
         cut=json.loads(row["cut"]),
         views_json=row["views"],
         statistics={view: Tally(**tally) for view, tally in tallies.items()},
+        places=row.get(PLACES) or "",
     )
 
 

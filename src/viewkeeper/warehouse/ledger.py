@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -17,12 +17,23 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from viewkeeper.errors import UsageError, WarehouseError, invariant
-from viewkeeper.warehouse.entries import LEDGER_SCHEMA, Entry, from_arrow, to_arrow, understood
+from viewkeeper.warehouse.entries import (
+    LEDGER_SCHEMA,
+    PLACES,
+    Entry,
+    from_arrow,
+    to_arrow,
+    understood,
+)
 from viewkeeper.warehouse.storage import Storage, storage_errors
 from viewkeeper.warehouse.tables import Addition, Conflict, Table
 
 FOLDER = "_epochs"
 MERGED_FILES = 32
+# How many entries are made of a file's rows at a time by who goes back from the newest.
+ENTRIES_AT_ONCE = 16
+_NUMBERS = ("entry", "first_txn", "last_txn")
+_ORDINARY = tuple(name for name in LEDGER_SCHEMA.names if name != PLACES)
 # Files that were merged away are remembered in every checkpoint for so long; a week, if nothing is said.
 _FORGETFUL = {"delta.deletedFileRetentionDuration": "interval 1 hours"}
 
@@ -86,12 +97,42 @@ class Ledger:
 
     def latest(self) -> Entry:
         """The last entry; reads one file."""
-        return self._read(self._files[-1:])[-1]
+        (table,) = self._tables(self._files[-1:], _ORDINARY)
+        with understood():
+            last = pc.index(table["entry"], self._files[-1].last_entry).as_py()
+            return from_arrow(table.slice(last, 1))[0]
 
-    def entries(self, after: int = -1) -> tuple[Entry, ...]:
+    def since(self, txn: int) -> tuple[Entry, ...]:
+        """The entry that shows a transaction number, and all later ones; from the oldest, if none does.
+
+        Of older entries, no more than their numbers is read.
+        """
+        for number in reversed(range(len(self._files))):
+            (table,) = self._tables(self._files[number : number + 1], _NUMBERS)
+            table = table.sort_by("entry")
+            shows = pc.min_element_wise(table["first_txn"], table["last_txn"])
+            found = pc.sum(pc.less_equal(shows, txn)).as_py()
+            if found:
+                return self.entries(table["entry"][found - 1].as_py() - 1)
+        return self.entries()
+
+    def backwards(self, entry: int) -> Iterator[Entry]:
+        """The entries from one back to the oldest, with their places; reads no more than is taken."""
+        for number in reversed(range(len(self._files))):
+            if number and self._files[number - 1].last_entry >= entry:
+                continue
+            (table,) = self._tables(self._files[number : number + 1])
+            with understood():
+                table = table.filter(pc.less_equal(table["entry"], entry)).sort_by("entry")
+                for end in range(table.num_rows, 0, -ENTRIES_AT_ONCE):
+                    start = max(0, end - ENTRIES_AT_ONCE)
+                    yield from reversed(from_arrow(table.slice(start, end - start)))
+
+    def entries(self, after: int = -1, *, with_places: bool = False) -> tuple[Entry, ...]:
         """All entries that are kept, in order; with ``after``, only those with a greater number."""
         files = [file for file in self._files if file.last_entry > after]
-        entries = tuple(entry for entry in self._read(files) if entry.entry > after)
+        read = self._read(files, None if with_places else _ORDINARY)
+        entries = tuple(entry for entry in read if entry.entry > after)
         if not entries:
             return ()
         numbers = [entry.entry for entry in entries]
@@ -148,21 +189,30 @@ class Ledger:
         kept = [file for file in self._files if file not in old]
         self._files = [*kept, LedgerFile(name, rows.num_rows, range["max"])]
 
-    def _read(self, files: Sequence[LedgerFile]) -> tuple[Entry, ...]:
-        tables = self._tables(files)
+    def _read(
+        self, files: Sequence[LedgerFile], columns: Sequence[str] | None
+    ) -> tuple[Entry, ...]:
+        tables = self._tables(files, columns)
         if not tables:
             return ()
         with understood():
             return from_arrow(pa.concat_tables(tables))
 
-    def _tables(self, files: Sequence[LedgerFile]) -> list[pa.Table]:
+    def _tables(
+        self, files: Sequence[LedgerFile], columns: Sequence[str] | None = None
+    ) -> list[pa.Table]:
+        """The files' rows: all columns, also where a file of before lacks one, or some."""
+        tables = []
         with storage_errors(f"read the ledger in {self._storage.root}"):
-            return [
-                pq.ParquetFile(
-                    self._storage.path(FOLDER, file.path), filesystem=self._storage.filesystem
-                ).read()
-                for file in files
-            ]
+            for file in files:
+                path = self._storage.path(FOLDER, file.path)
+                reader = pq.ParquetFile(path, filesystem=self._storage.filesystem)
+                table = reader.read(None if columns is None else list(columns))
+                if columns is None and PLACES not in table.column_names:
+                    nothing = pa.nulls(table.num_rows, LEDGER_SCHEMA.field(PLACES).type)
+                    table = table.append_column(PLACES, nothing)
+                tables.append(table)
+        return tables
 
 
 def merged_tail(rows: Sequence[int]) -> int:

@@ -1,8 +1,11 @@
 """A view as a plain Delta table for other tools: its rows and nothing else, always consolidated.
 
-Written anew as a whole, so it costs what the view's size costs: an option per view, done in the
-background. Each version shows one state; the ledger says which. Several published tables at their
-latest versions need not show the same state.
+Written anew as a whole when the view has changed, so it costs what the view's size costs: an option per
+view, done in the background and at the end of a run. Each version shows one state; the ledger says which.
+Several published tables at their latest versions need not show the same state.
+
+After a kill the table may be one version ahead of the ledger. That version shows a state that was committed
+before it was written, and it is written over.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from viewkeeper.arrow import arrow_schema
 from viewkeeper.warehouse.commits import quiet_entry
 from viewkeeper.warehouse.datafiles import COMPRESSION, spark_error
 from viewkeeper.warehouse.dataframes import extent_frame
-from viewkeeper.warehouse.entries import Published
+from viewkeeper.warehouse.entries import Entry, Published
 from viewkeeper.warehouse.faults import failpoint
 from viewkeeper.warehouse.reading import ReadPlan, extent, extent_plan, repeated
 from viewkeeper.warehouse.recovery import repair_torn_log
@@ -35,30 +38,42 @@ def published_folder(view: str) -> str:
 
 
 def publish(writer: Writer) -> tuple[str, ...]:
-    """Bring the plain tables of all views that ask for one to the newest state; their names."""
+    """Bring the plain tables of all views that ask for one to the newest state; their names.
+
+    What no longer asks is forgotten: vacuum then deletes its table, which would show an old state for ever.
+    """
     with writer.maintenance_lock:
         latest = writer.latest
-        due = {
-            view: state
-            for view, state in sorted(latest.views.items())
-            if state.definition.publish
-            and (state.published is None or state.published.txn < latest.last_txn)
-        }
-        versions = {}
-        for view, state in due.items():
-            plan = extent_plan(writer.storage, view, state, latest.last_txn)
-            versions[view] = _publish(writer, plan)
-        if not due:
+        plans = _due(writer, latest)
+        unwanted = {v for v, s in latest.views.items() if s.published and not s.definition.publish}
+        shown: dict[str, Published | None] = dict.fromkeys(unwanted)
+        for view, plan in plans.items():
+            version = _publish(writer, plan)
+            shown[view] = Published(version, latest.last_txn, latest.views[view].incarnation)
+        if not shown:
             return ()
         with writer.lock:
             now = writer.latest
             views = dict(now.views)
-            for view, version in versions.items():
+            for view, published in shown.items():
                 if view in views:
-                    shown = Published(version, latest.last_txn)
-                    views[view] = replace(views[view], published=shown)
+                    views[view] = replace(views[view], published=published)
             writer.append(quiet_entry(now, "publish", writer.clock(), views))
-        return tuple(versions)
+        return tuple(plans)
+
+
+def _due(writer: Writer, latest: Entry) -> dict[str, ReadPlan]:
+    """How to read the views whose plain table is not what they are now."""
+    plans = {}
+    for view, state in sorted(latest.views.items()):
+        if not state.definition.publish:
+            continue
+        plan = extent_plan(writer.storage, view, state, latest.last_txn)
+        known = state.published
+        newest = max((file.max_txn for file in plan.files), default=0)
+        if known is None or known.incarnation != state.incarnation or newest > known.txn:
+            plans[view] = plan
+    return plans
 
 
 def _publish(writer: Writer, plan: ReadPlan) -> int:

@@ -321,10 +321,10 @@ class Writer:
         self._ledger_is_stale = self._tables_are_stale = True
 
     def entries(self) -> tuple[Entry, ...]:
-        """All entries kept by the ledger."""
+        """All entries kept by the ledger, with all that they say."""
         with self.lock:
             self._reread()
-            return self._ledger.entries()
+            return self._ledger.entries(with_places=True)
 
     def table(self, view: str) -> Table:
         """The view's table at its latest version; to be used while holding `lock`."""

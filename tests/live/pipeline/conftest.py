@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from live.sources.conftest import rig_class
-from live.sources.rig import Database
+from live.sources.rig import Database, Writer
+from viewkeeper.views.definition import LOCAL, ViewDefinition
+from witnessing.books import Books
 
 KIND_OF = {"shop": "postgres", "crm": "mariadb", "geo": "sqlite"}
 
@@ -21,13 +24,46 @@ class Shop:
 
     databases: dict[str, Database]
     folder: Path
+    # Since `witness`: what was committed by `run`, `commit` and all whom they serve.
+    books: Books | None = None
 
     def run(self, source: str, *statements: str) -> None:
         """Some statements at one source, each its own transaction."""
-        writer = self.databases[source].writer()
-        for statement in statements:
-            writer.run(statement)
-        writer.close()
+        with closing(self.databases[source].writer()) as writer:
+            for statement in statements:
+                if self.books is None:
+                    writer.run(statement)
+                else:
+                    writer.begin()
+                    writer.run(statement)
+                    self.commit(source, writer)
+
+    def commit(self, source: str, writer: Writer) -> None:
+        """End a writer's transaction."""
+        if self.books is None:
+            writer.commit()
+        else:
+            self.books.commit(source, writer)
+
+    def witness(self, definitions: Iterable[ViewDefinition]) -> Books:
+        """From now on all that is committed is known, as far as some views read it."""
+        self.books = Books(
+            {
+                occurrence.name: occurrence.schema
+                for definition in definitions
+                for term in definition.all_terms
+                for occurrence in term.occurrences
+                if occurrence.source != LOCAL
+            }
+        )
+        with contextlib.ExitStack() as stack:
+            self.books.begin(
+                {
+                    source: stack.enter_context(closing(self.databases[source].writer()))
+                    for source in self.books.sources
+                }
+            )
+        return self.books
 
     def fetch(self, source: str, sql: str) -> list[tuple]:
         writer = self.databases[source].writer()

@@ -19,7 +19,7 @@ from viewkeeper.cli.output import INTERRUPTED
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
-PATIENCE_SECONDS = 120
+PATIENCE_SECONDS = 600
 
 
 class Run:

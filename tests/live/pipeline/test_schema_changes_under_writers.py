@@ -171,7 +171,7 @@ def test_views_go_on_while_tables_are_renamed_and_columns_change(shop, running_s
         group = pipeline.group_of("rich")
         assert {r.relation for r in group.relations} == {"purchases", "clients", "areas"}
         names = group.views["sales"].definition.schema.names
-        assert names == ("o_id", "cust_id", "rname")
+        assert names == ("o_id", "cust_id", "points", "rname")
     assert len(told(shop, "sales")) == len(STEPS) + 1
 
     # Another run, without permission to set anything up, finds both as they became.
@@ -226,3 +226,35 @@ def test_what_waits_when_a_table_is_rewritten_is_jumped_over(shop, running_spark
             for view in ("sales", "rich"):
                 counts = warehouse.read_arrow(view, txn, with_count=True)["_count"].to_pylist()
                 assert all(count > 0 for count in counts), (view, txn)
+
+
+def test_a_row_that_was_committed_before_a_rewrite_shows_with_it_or_before(shop, running_spark):
+    """Also a row of another table of that source: the rewritten one can't be read as it was then."""
+    shop.run(
+        "shop",
+        "CREATE TABLE orders (o_id BIGINT PRIMARY KEY, qty INTEGER)",
+        "CREATE TABLE notes (o_id BIGINT PRIMARY KEY, note VARCHAR(20))",
+        "INSERT INTO orders VALUES (1, 5), (2, 6)",
+        "INSERT INTO notes VALUES (1, 'first')",
+    )
+    shop.write_view(
+        "noted", "SELECT o.o_id, o.qty, n.note FROM shop.orders o JOIN shop.notes n USING (o_id)"
+    )
+    with Keeper.open(shop.folder, allow_setup=True) as keeper, keeper.pipeline() as pipeline:
+        pipeline.load()
+        group = pipeline.group_of("noted")
+        group.rest()
+        shop.run("shop", "INSERT INTO notes VALUES (2, 'second')")
+        shop.run("shop", "ALTER TABLE orders ALTER COLUMN qty TYPE BIGINT USING qty * 10")
+        group.start()
+        settle(pipeline, {})
+        assert audit(pipeline, keeper, "noted").is_equal
+        warehouse = keeper.warehouse()
+        states = [
+            sorted(
+                (row["o_id"], row["qty"]) for row in warehouse.read_arrow("noted", txn).to_pylist()
+            )
+            for txn in range(warehouse.latest().oldest_txn, warehouse.latest().last_txn + 1)
+        ]
+        assert [(1, 50)] not in states, "the rewritten orders without a note that came before"
+        assert states[-1] == [(1, 50), (2, 60)]

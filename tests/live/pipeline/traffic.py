@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import Self
 
 from live.sources.rig import Writer
+from viewkeeper.views import RelationName
+from witnessing.judging import copy_name, copy_text
 
 ORDERS, CUSTOMERS, REGIONS = 120, 30, 6
 CONFLICTS = {"IntegrityError", "UniqueViolation", "SerializationFailure", "DeadlockDetected"}
@@ -23,6 +25,20 @@ TABLES = {
     ),
     "geo": ("CREATE TABLE regions (region_id INTEGER PRIMARY KEY, rname TEXT)",),
 }
+
+COLUMNS = {
+    RelationName("shop", "orders"): ("o_id", "cust_id", "qty"),
+    RelationName("shop", "notes"): ("o_id", "note"),
+    RelationName("crm", "customers"): ("cust_id", "name", "region_id"),
+    RelationName("geo", "regions"): ("region_id", "rname"),
+}
+
+
+def write_copies(shop, *relations: str) -> None:
+    """Views that are copies of relations, by which the judge finds the cut of each state."""
+    for name, columns in COLUMNS.items():
+        if name.relation in relations:
+            shop.write_view(copy_name(name), copy_text(name, columns))
 
 
 def fill(shop) -> None:
@@ -95,7 +111,7 @@ class Traffic:
             clients = {source: d.writer() for source, d in shop.databases.items()}
             for turn in range(transactions):
                 action = rng.choices((_order, _customer, _region), (6, 3, 1))[0]
-                action(clients, rng, number * 100_000 + turn)
+                action(shop, clients, rng, number * 100_000 + turn)
                 time.sleep(rng.random() * 2 * self._pause_seconds)
             for client in clients.values():
                 client.close()
@@ -103,7 +119,9 @@ class Traffic:
             self._errors.append(error)
 
 
-def _in_transaction(client: Writer, rng: random.Random, work: Callable[[], None]) -> None:
+def _in_transaction(
+    shop, source: str, client: Writer, rng: random.Random, work: Callable[[], None]
+) -> None:
     client.begin(relaxed=rng.random() < 0.3)
     try:
         work()
@@ -115,10 +133,10 @@ def _in_transaction(client: Writer, rng: random.Random, work: Callable[[], None]
     if rng.random() < 0.1:
         client.abort()
     else:
-        client.commit()
+        shop.commit(source, client)
 
 
-def _order(clients: dict[str, Writer], rng: random.Random, fresh: int) -> None:
+def _order(shop, clients: dict[str, Writer], rng: random.Random, fresh: int) -> None:
     """New orders with notes, deletions, moves to another customer, new keys; several rows at once."""
     client = clients["shop"]
 
@@ -142,10 +160,10 @@ def _order(clients: dict[str, Writer], rng: random.Random, fresh: int) -> None:
                     "UPDATE orders SET qty = qty + 1 WHERE cust_id = ?", rng.randrange(CUSTOMERS)
                 )
 
-    _in_transaction(client, rng, work)
+    _in_transaction(shop, "shop", client, rng, work)
 
 
-def _customer(clients: dict[str, Writer], rng: random.Random, fresh: int) -> None:
+def _customer(shop, clients: dict[str, Writer], rng: random.Random, fresh: int) -> None:
     client = clients["crm"]
     customer = rng.randrange(CUSTOMERS)
 
@@ -162,14 +180,14 @@ def _customer(clients: dict[str, Writer], rng: random.Random, fresh: int) -> Non
                 rng.randrange(REGIONS),
             )
 
-    _in_transaction(client, rng, work)
+    _in_transaction(shop, "crm", client, rng, work)
 
 
-def _region(clients: dict[str, Writer], rng: random.Random, fresh: int) -> None:
+def _region(shop, clients: dict[str, Writer], rng: random.Random, fresh: int) -> None:
     client = clients["geo"]
     region = rng.randrange(REGIONS)
 
     def work() -> None:
         client.run("UPDATE regions SET rname = ? WHERE region_id = ?", f"region {fresh}", region)
 
-    _in_transaction(client, rng, work)
+    _in_transaction(shop, "geo", client, rng, work)

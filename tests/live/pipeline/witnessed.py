@@ -1,16 +1,19 @@
-"""Writers whose every transaction is known: one per source, each recording what it did."""
+"""Writers whose every transaction is known, one per source."""
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
+from contextlib import closing
 
 from live.sources.rig import Writer
-from viewkeeper.algebra import Bag, Schema
+from viewkeeper.algebra import Schema
 from viewkeeper.algebra.types import INTEGER, STRING
 from viewkeeper.consistency import SourceHistories
-from viewkeeper.timeline import Transaction
 from viewkeeper.views import RelationName
+from witnessing.books import Books
+from witnessing.judging import copy_name, copy_text
 
 ORDERS = RelationName("shop", "orders")
 CUSTOMERS = RelationName("crm", "customers")
@@ -42,9 +45,7 @@ class WitnessedWriters:
         self._stop = threading.Event()
         self._rngs = {name: random.Random(f"{seed} {name}") for name in SCHEMAS}
         self._turns = dict.fromkeys(SCHEMAS, 0)
-        self.initial: dict[RelationName, Bag] = {}
-        self._now: dict[RelationName, Bag] = {}
-        self.scripts: dict[str, list[Transaction]] = {name.source: [] for name in SCHEMAS}
+        self.books = Books(SCHEMAS)
         self.errors: list[BaseException] = []
         self._threads: list[threading.Thread] = []
         self._writers: list[Writer] = []
@@ -58,11 +59,19 @@ class WitnessedWriters:
         self._shop.run("crm", f"INSERT INTO customers VALUES {rows}")
         rows = ", ".join(f"({n}, 'r{n}')" for n in range(REGIONS_MAX))
         self._shop.run("geo", f"INSERT INTO regions VALUES {rows}")
-        for name, schema in SCHEMAS.items():
-            self.initial[name] = Bag.of(
-                schema, self._shop.fetch(name.source, f"SELECT * FROM {name.relation}")
+        with contextlib.ExitStack() as stack:
+            self.books.begin(
+                {
+                    source: stack.enter_context(closing(database.writer()))
+                    for source, database in self._shop.databases.items()
+                }
             )
-        self._now = dict(self.initial)
+
+    def write_views(self) -> None:
+        """The view, and copies of what it reads for the judge."""
+        self._shop.write_view("sales", VIEW)
+        for name, schema in SCHEMAS.items():
+            self._shop.write_view(copy_name(name), copy_text(name, schema.names))
 
     def start(self) -> None:
         self._threads = [
@@ -86,7 +95,7 @@ class WitnessedWriters:
 
     @property
     def histories(self) -> SourceHistories:
-        return SourceHistories(self.initial, self.scripts)
+        return self.books.histories()
 
     def commit_alone(self, name: RelationName) -> None:
         """One transaction, by a connection that is closed at once."""
@@ -112,14 +121,7 @@ class WitnessedWriters:
         writer.begin()
         for sql, *parameters in _statements(name, self._rngs[name], self._turns[name]):
             writer.run(sql, *parameters)
-        writer.commit()
-        rows = writer.fetch(f"SELECT * FROM {name.relation}")
-        after = Bag.of(SCHEMAS[name], [tuple(row) for row in rows])
-        if after != self._now[name]:
-            script = self.scripts[name.source]
-            change = ((name, after - self._now[name]),)
-            script.append(Transaction(name.source, len(script) + 1, change))
-        self._now[name] = after
+        self.books.commit(name.source, writer)
 
 
 # Dimensions change less often than facts, and every change of one touches many rows of the view.

@@ -22,7 +22,7 @@ from viewkeeper.sources.interface import (
     SourceTransaction,
 )
 
-WAIT_SECONDS_MAX = 60.0
+WAIT_SECONDS_MAX = 600.0
 
 
 def effect_of(transactions: Iterable[SourceTransaction]) -> Effect:
@@ -118,7 +118,7 @@ class FeedLog:
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
-        self._thread.join(timeout=30)
+        self._thread.join(timeout=300)
 
 
 @dataclass
@@ -136,10 +136,11 @@ def probe_cuts(
     *,
     cuts: int,
     enough: Callable[[Verdict], bool] = lambda verdict: False,
+    more: Callable[[], bool] = lambda: False,
 ) -> Verdict:
     """Open cuts one after the other; every answer must equal what the reflected transactions give."""
     verdict, reference = Verdict(), Reference(initial)
-    while verdict.probes < cuts and not enough(verdict):
+    while (verdict.probes < cuts or more()) and not enough(verdict):
         with source.cut(RELATIONS) as cut:
             answer = read_all(cut)
         log.wait_for(cut.bound)

@@ -20,6 +20,7 @@ from viewkeeper.sources.urls import parse_source_url
 KIND = "postgres"
 SLOT = "viewkeeper_src"
 MESSAGES_MAX = 8_000
+PATIENCE_SECONDS = 300
 
 
 @pytest.fixture
@@ -57,6 +58,12 @@ def read_slowly(writer, read, confirm, ask):
             ask()
             time.sleep(0.02)  # slow on purpose: the server must be waiting to send
             seen.add(confirmed(writer))
+    # The server may be slow to take note of the first one; then it is asked until it has.
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while max(seen) < ends[0] and time.monotonic() < deadline:
+        ask()
+        time.sleep(0.02)
+        seen.add(confirmed(writer))
     return ends, seen
 
 

@@ -1,5 +1,6 @@
 """SQLite alone: whatever goes unrecorded is noticed, by name and in its place."""
 
+import math
 import os
 import shutil
 import sqlite3
@@ -9,7 +10,7 @@ import pytest
 from live.sources.probing import effect_of, followed, read_all
 from live.sources.rig_sqlite import SQLiteDatabase
 from viewkeeper.errors import SourceError
-from viewkeeper.sources.interface import KeyedRead, SchemaChange, SourceTransaction
+from viewkeeper.sources.interface import SchemaChange, SourceTransaction
 
 
 @pytest.fixture
@@ -29,8 +30,17 @@ def writer(database):
 @pytest.fixture
 def source(database, writer):
     with database.open() as source:
+        source.settle_seconds = 0.0
         source.setup(["things"])
         yield source
+
+
+@pytest.fixture
+def reader(database, source):
+    """The same, without permission to set anything up."""
+    with database.open(allow_setup=False) as reader:
+        reader.settle_seconds = 0.0
+        yield reader
 
 
 def put(writer, *numbers):
@@ -38,8 +48,26 @@ def put(writer, *numbers):
         writer.run("INSERT INTO things (id, name) VALUES (?, 'n')", number)
 
 
-def changes(source, start):
-    return [item for item in followed(source, start) if isinstance(item, SchemaChange)]
+def changes(source, start, relations=("things",)):
+    return [item for item in followed(source, start, relations) if isinstance(item, SchemaChange)]
+
+
+def stopped(reader, start, relation="things"):
+    """What the feed says that can't go on."""
+    with pytest.raises(SourceError) as caught, reader.feed([relation], start) as feed:
+        feed.poll(1.0)
+    assert (caught.value.code, caught.value.retryable) == ("not-recorded", False)
+    assert "--allow-setup" in caught.value.hint
+    return caught.value.detail
+
+
+def read_anew(source, start, relations=("things",)):
+    """The only change that is told: everything before it is skipped."""
+    (change,) = followed(source, start, relations)
+    assert change.rewrites
+    assert change.skips
+    assert change.after == source.schemas([change.relation])[change.relation]
+    return change
 
 
 def gap(source, start):
@@ -146,70 +174,118 @@ def test_a_database_whose_setup_was_taken_away_is_named(source, writer):
 # What the owner did to the table
 
 
-def test_a_lost_trigger_comes_after_the_last_recorded_row_and_must_be_read_anew(source, writer):
+def test_a_lost_trigger_stops_the_feed_and_is_made_again_where_it_may_be(source, reader, writer):
     start = source.start_position()
     put(writer, 1)
     writer.run("DROP TRIGGER _viewkeeper_1_insert")
     put(writer, 2)
-    first, lost = followed(source, start)
-    assert isinstance(first, SourceTransaction)
-    assert lost.rewrites
-    assert set(lost.after.refused) == {"id", "name", "size"}
-    source.setup(["things"])
+    assert "a trigger is missing" in stopped(reader, start)
+    change = read_anew(source, start)
+    assert change.before == change.after
     put(writer, 3)
-    kinds = [type(item) for item in followed(source, lost.position)]
-    assert kinds == [SchemaChange, SourceTransaction]
-    # Who looks only now never meets the moment in between, and must read anew all the same.
-    _, mended, third = followed(source, start)
-    assert mended.rewrites
-    assert mended.after.refused == {}
+    (third,) = followed(reader, change.position)
     assert third.changes[0].inserted == [(3, "n", None)]
-    assert mended.after == source.schemas(["things"])["things"]
+
+
+def test_what_was_logged_while_a_trigger_was_missing_is_never_shown(source, writer):
+    """The row that was deleted unseen would stand beside the one that came later."""
+    writer.run("CREATE TABLE others (id INTEGER PRIMARY KEY)")
+    source.setup(["others"])
+    start = source.start_position()
+    put(writer, 1)
+    writer.run("DROP TRIGGER _viewkeeper_1_delete")
+    writer.run("DELETE FROM things WHERE id = 1")
+    put(writer, 2)
+    writer.run("INSERT INTO others VALUES (1)")
+    found = followed(source, start, ["things", "others"])
+    assert [(type(c), c.relation, c.skips) for c in found] == [
+        (SchemaChange, "things", True),
+        (SchemaChange, "others", True),
+    ]
+    # A relation that nothing happened to is left alone.
+    put(writer, 3)
+    start = source.start_position()
+    writer.run("DROP TRIGGER _viewkeeper_3_delete")
+    assert [c.relation for c in followed(source, start, ["things", "others"])] == ["things"]
 
 
 def test_a_cut_refuses_what_is_not_recorded_any_more(source, writer):
     writer.run("DROP TRIGGER _viewkeeper_1_delete")
-    with source.cut(["things"]) as cut, pytest.raises(SourceError) as caught:
-        list(cut.read(KeyedRead("things", ("id",))))
-    assert caught.value.code == "broken-query"
-    assert "setup" in caught.value.detail
+    with pytest.raises(SourceError) as caught:
+        source.cut(["things"])
+    assert caught.value.code == "not-recorded"
+    assert "--setup-sql" in caught.value.hint
+    with source.cut([]):
+        pass  # where the database stands can be asked for all the same
 
 
-def test_a_table_that_was_dropped_and_made_again_must_be_read_anew(source, writer):
+SAME = "CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT, size INTEGER)"
+
+
+def test_a_table_that_was_dropped_and_made_again_must_be_read_anew(source, reader, writer):
     put(writer, 1)
     start = source.start_position()
     writer.run("DROP TABLE things")
-    writer.run("CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT, size INTEGER)")
+    writer.run(SAME)
     writer.run("INSERT INTO things VALUES (9, 'unseen', 9)")
-    source.setup(["things"])
+    assert "a trigger is missing" in stopped(reader, start)
+    change = read_anew(source, start)
     put(writer, 2)
-    change, row = followed(source, start)
-    assert change.rewrites
+    (row,) = followed(source, change.position)
     assert row.changes[0].inserted == [(2, "n", None)]
     with source.cut(["things"]) as cut:
         assert len(read_all(cut, ["things"])) == 2
 
 
-def test_a_table_rebuilt_in_twelve_steps_with_our_triggers_copied_must_be_read_anew(source, writer):
-    """The procedure of SQLite's own documentation keeps triggers, and changes rows unseen."""
-    put(writer, 1)
+def test_a_table_that_was_made_again_with_other_columns_says_which(source, writer):
     start = source.start_position()
+    writer.run("DROP TABLE things")
+    writer.run("CREATE TABLE things (name TEXT, id INTEGER PRIMARY KEY, colour TEXT)")
+    change = read_anew(source, start)
+    assert change.before.schema.names == ("id", "name", "size")
+    assert change.after.schema.names == ("name", "id", "colour")
+
+
+def twelve_steps(
+    writer, columns="id INTEGER PRIMARY KEY, name TEXT, size INTEGER", drop_first=False
+):
+    """The procedure of SQLite's own documentation keeps triggers, and changes rows unseen."""
     triggers = writer.fetch(
         "SELECT sql FROM sqlite_schema WHERE tbl_name = 'things' AND type = 'trigger'"
     )
     writer.begin()
-    writer.run("CREATE TABLE fresh (id INTEGER PRIMARY KEY, name TEXT, size INTEGER)")
-    writer.run("INSERT INTO fresh SELECT id, 'changed', size FROM things")
-    writer.run("DROP TABLE things")
-    writer.run("ALTER TABLE fresh RENAME TO things")
+    if drop_first:
+        writer.run("DROP TABLE things")
+        writer.run(f"CREATE TABLE things ({columns})")
+        writer.run("INSERT INTO things (id, name) VALUES (1, 'changed')")
+    else:
+        writer.run(f"CREATE TABLE fresh ({columns})")
+        writer.run("INSERT INTO fresh (id, name) SELECT id, 'changed' FROM things")
+        writer.run("DROP TABLE things")
+        writer.run("ALTER TABLE fresh RENAME TO things")
     for (sql,) in triggers:
         writer.run(sql)
     writer.commit()
+
+
+@pytest.mark.parametrize("auto_vacuum", ["NONE", "FULL"])
+@pytest.mark.parametrize("drop_first", [False, True])
+def test_a_table_rebuilt_in_twelve_steps_with_our_triggers_copied_must_be_read_anew(
+    source, reader, writer, auto_vacuum, drop_first
+):
+    """With auto_vacuum, or when the old one goes first, the new table has the old one's page."""
+    if auto_vacuum == "FULL":
+        writer.run("PRAGMA auto_vacuum = FULL")
+        writer.run("VACUUM")
+    put(writer, 1)
+    start = source.start_position()
+    twelve_steps(writer, drop_first=drop_first)
     put(writer, 2)
-    change, row = followed(source, start)
-    assert change.rewrites
+    change = read_anew(reader, start)  # nothing has to be set up for it
     assert change.before == change.after
-    assert row.changes[0].inserted == [(2, "n", None)]
+    put(writer, 3)
+    (row,) = followed(reader, change.position)
+    assert row.changes[0].inserted == [(3, "n", None)]
 
 
 def test_the_same_is_noticed_when_it_was_done_while_no_feed_ran(source, writer):
@@ -268,22 +344,20 @@ def test_tables_that_exchanged_their_names_must_be_read_anew(source, writer):
     writer.run("ALTER TABLE away RENAME TO others")
     writer.commit()
     put(writer, 5)
-    change, *rest = followed(source, start)
-    assert change.rewrites
-    # As if it had been so from the start.
-    assert [t.changes[0].inserted for t in rest] == [[(5, "n", None)]]
+    change = read_anew(source, start)
+    put(writer, 6)
+    (row,) = followed(source, change.position)
+    assert row.changes[0].inserted == [(6, "n", None)]
 
 
-def test_a_new_table_under_the_name_of_a_renamed_one_is_not_taken_for_it(source, writer):
+def test_a_new_table_under_the_name_of_a_renamed_one_is_not_taken_for_it(source, reader, writer):
     start = source.start_position()
     put(writer, 1)
     writer.run("ALTER TABLE things RENAME TO old_things")
     writer.run("CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT, size INTEGER)")
     put(writer, 2)
-    (change,) = followed(source, start)
-    assert change.rewrites
-    assert "not recorded" in change.after.refused["id"]
-    source.setup(["things"])
+    assert "a trigger is missing" in stopped(reader, start)
+    read_anew(source, start)
     start = source.start_position()
     writer.run("INSERT INTO old_things VALUES (8, 'old', 1)")
     put(writer, 3)
@@ -354,19 +428,153 @@ def test_renames_and_drops_between_rows_stand_where_they_happened(source, writer
     assert rows == [(1, "a", 10), (2, "b", 20), (3, "c")]
 
 
-def test_a_unique_index_that_the_triggers_do_not_know_stops_the_relation(source, writer):
+def test_a_unique_index_that_the_triggers_do_not_know_stops_the_feed(source, reader, writer):
     start = source.start_position()
     writer.run("CREATE UNIQUE INDEX things_name ON things (name)")
     writer.run("REPLACE INTO things VALUES (1, 'a', 1)")
     writer.run("REPLACE INTO things VALUES (2, 'a', 2)")
-    *_, change = followed(source, start)
-    assert change.rewrites
-    assert "unique index" in change.after.refused["id"]
-    source.setup(["things"])
-    after = source.start_position()
+    assert "unique index" in stopped(reader, start)
+    change = read_anew(source, start)
     writer.run("REPLACE INTO things VALUES (3, 'a', 3)")
-    (replaced,) = followed(source, after)
+    (replaced,) = followed(reader, change.position)
     assert replaced.changes[0].deleted == [(2, "a", 2)]
+
+
+@pytest.mark.parametrize("by_script", [False, True])
+def test_setup_after_a_unique_index_knows_that_something_may_be_missing(
+    database, source, reader, writer, by_script
+):
+    """Also when no feed looked between the index and setup, and every trigger was there."""
+    put(writer, 1)
+    start = source.start_position()
+    writer.run("CREATE UNIQUE INDEX things_name ON things (name)")
+    writer.run("REPLACE INTO things VALUES (2, 'n', 2)")
+    if by_script:
+        writer._connection.executescript(source.setup_sql(["things"]))
+    else:
+        source.setup(["things"])
+    read_anew(reader, start)
+
+
+def test_a_trigger_of_the_owner_that_runs_before_ours_stops_the_feed(source, reader, writer):
+    start = source.start_position()
+    writer.run("CREATE TABLE audit (id INTEGER PRIMARY KEY, what TEXT UNIQUE)")
+    writer.run(
+        "CREATE TRIGGER noted AFTER INSERT ON things "
+        "BEGIN INSERT INTO audit (what) VALUES (NEW.name); END"
+    )
+    put(writer, 1)
+    with pytest.raises(sqlite3.IntegrityError):
+        writer.run("INSERT OR FAIL INTO things VALUES (2, 'n', NULL)")  # and the row is there
+    assert "noted" in stopped(reader, start)
+    change = read_anew(source, start)
+    with source.cut(["things"]) as cut:
+        assert read_all(cut, ["things"]).total() == 2
+    with pytest.raises(sqlite3.IntegrityError):
+        writer.run("INSERT OR FAIL INTO things VALUES (3, 'n', NULL)")
+    (third,) = followed(reader, change.position)
+    assert third.changes[0].inserted == [(3, "n", None)]
+
+
+def test_a_column_that_was_renamed_before_setup_was_repeated_is_known_as_renamed(source, writer):
+    start = source.start_position()
+    writer.run("ALTER TABLE things RENAME COLUMN name TO title")
+    source.setup(["things"])
+    (change,) = followed(source, start)
+    assert (change.renamed_columns, change.rewrites) == ({"name": "title"}, False)
+
+
+# A change of the schema is a step forward
+
+
+def test_a_position_that_counts_a_change_of_the_schema_is_behind_no_other(source, writer):
+    before = source.start_position()
+    writer.run("CREATE INDEX things_size ON things (size)")
+    after = source.start_position()
+    assert before["seq"] == after["seq"]
+    assert source.compare_positions(before, after) < 0
+    with source.feed(["things"], before) as feed:
+        (progress,) = feed.poll(0.0)
+    assert source.compare_positions(progress.position, after) == 0
+    old = {word: part for word, part in before.items() if word != "schema"}
+    assert source.compare_positions(old, before) < 0  # written by an older version of ours
+
+
+def test_a_table_that_is_gone_for_a_moment_is_not_dropped(source, writer):
+    put(writer, 1)
+    start = source.start_position()
+    source.settle_seconds = math.inf
+    with source.feed(["things"], start) as feed:
+        writer.run("CREATE TABLE fresh (id INTEGER PRIMARY KEY, name TEXT, size INTEGER)")
+        writer.run("INSERT INTO fresh SELECT id, 'changed', size FROM things")
+        writer.run("DROP TABLE things")
+        assert feed.poll(0.0) == []
+        writer.run("ALTER TABLE fresh RENAME TO things")
+        assert feed.poll(0.0) == []
+        source.settle_seconds = 0.0
+        found = []
+        while not any(isinstance(item, SchemaChange) for item in found):
+            found += feed.poll(0.1)
+    (change,) = [item for item in found if isinstance(item, SchemaChange)]
+    assert (change.rewrites, change.after.schema.names) == (True, ("id", "name", "size"))
+
+
+@pytest.mark.parametrize("may_set_up", [True, False])
+def test_a_table_that_was_set_up_after_the_feeds_start_is_known_from_its_first_look_on(
+    source, reader, writer, may_set_up
+):
+    """As that of a view that was added later: its feed begins where the other views stand."""
+    start = source.start_position()
+    writer.run("CREATE TABLE others (id INTEGER PRIMARY KEY, name TEXT)")
+    source.setup(["others"])
+    with source.feed(["things", "others"], start) as feed:
+        feed.poll(0.0)
+        position = feed.position
+    assert set(position["shapes"]) == {"things", "others"}
+    writer.run("DROP TABLE others")
+    writer.run("CREATE TABLE others (id INTEGER PRIMARY KEY, name TEXT)")
+    for place in (start, position):
+        if may_set_up:
+            assert [c.relation for c in changes(source, place, ["things", "others"])] == ["others"]
+        else:
+            assert "others" in stopped(reader, place, "others")
+
+
+# What we must not do to the owner
+
+
+def test_triggers_that_a_tool_puts_back_never_make_a_write_fail(source, writer):
+    """After setup was repeated, and on a table that lacks a unique column by now."""
+    writer.run("DROP TABLE things")
+    writer.run("CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT UNIQUE, size INTEGER)")
+    source.setup(["things"])
+    old = writer.fetch(
+        "SELECT sql FROM sqlite_schema WHERE tbl_name = 'things' AND type = 'trigger'"
+    )
+    twelve_steps(writer, "id INTEGER PRIMARY KEY, name TEXT")
+    writer.run("REPLACE INTO things VALUES (1, 'a')")
+    writer.begin()
+    writer.run("CREATE TABLE fresh (id INTEGER PRIMARY KEY, size INTEGER)")
+    writer.run("DROP TABLE things")
+    writer.run("ALTER TABLE fresh RENAME TO things")
+    writer.commit()
+    source.setup(["things"])
+    start = source.start_position()
+    for (sql,) in old:
+        writer.run(sql)
+    writer.run("REPLACE INTO things VALUES (1, 5)")
+    writer.run("UPDATE things SET size = 6")
+    writer.run("DELETE FROM things")
+    rows = [t for t in followed(source, start) if isinstance(t, SourceTransaction)]
+    assert [len(t.changes[0].inserted) - len(t.changes[0].deleted) for t in rows] == [1, 0, -1]
+    source.setup(["things"])
+    (names,) = zip(
+        *writer.fetch(
+            "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'things'"
+        ),
+        strict=True,
+    )
+    assert len(names) == 6
 
 
 def test_other_tables_ddl_is_none_of_our_business(source, writer):

@@ -217,12 +217,17 @@ class Workload:
         self._stop.set()
         for thread in self._threads:
             if thread.is_alive():
-                thread.join(timeout=60)
+                thread.join(timeout=600)
         for writer in self.writers:
             writer.writer.close()
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+    @property
+    def count(self) -> int:
+        """How many transactions were acknowledged so far."""
+        return sum(len(writer.committed) for writer in self.writers)
 
     @property
     def committed(self) -> dict[tuple[int, int], Effect]:

@@ -22,7 +22,7 @@ def in_mount(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
         ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", f"{mount} && {command}"],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
 
 

@@ -232,6 +232,7 @@ def test_query_asks_all_views_at_one_state(project: Path) -> None:
     orders, totals = Replay().at(25)["orders"], Replay().at(25)["totals"]
     assert answer == {
         "as_of": 25,
+        "states": {"orders": 25, "totals": 25},
         "columns": [{"name": "n", "type": "bigint"}, {"name": "newest", "type": "bigint"}],
         "rows": [[sum(1 for o in orders for t in totals if o[0] % 12 == t[0]), 25]],
         "truncated": False,

@@ -9,9 +9,10 @@ from decimal import Decimal
 import pytest
 
 from viewkeeper.algebra import Schema
+from viewkeeper.algebra.casts import cast_value, rounded
 from viewkeeper.algebra.evaluation import compiled
 from viewkeeper.algebra.expressions import Call, Literal
-from viewkeeper.algebra.functions import FUNCTIONS, cast_value, rounded
+from viewkeeper.algebra.functions import FUNCTIONS
 from viewkeeper.algebra.types import (
     DATE,
     DOUBLE,

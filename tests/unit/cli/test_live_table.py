@@ -37,6 +37,11 @@ def test_a_terminal_shows_a_bar_with_percent_and_speed_until_all_is_loaded(
     [
         (HALF, "Read 500,000 rows of shop.orders (50 %), 250,000 rows/s"),
         (UNKNOWN, "Read 7 rows of shop.orders, 70 rows/s"),
+        # A view may stop by its own text, which is no source's.
+        (
+            {"event": "views_stopped", "views": ["sales"], "error": {"message": "m", "hint": ""}},
+            "Stopped sales: m; viewkeeper check says more",
+        ),
     ],
 )
 def test_elsewhere_it_is_a_line(

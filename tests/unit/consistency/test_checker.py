@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 
+from simulation.rearranged import REARRANGED
 from viewkeeper.algebra import Bag, Schema
 from viewkeeper.algebra.expressions import Column, Comparison, Output
 from viewkeeper.algebra.types import INTEGER
@@ -128,6 +129,94 @@ def test_a_wrong_claim_is_told_and_the_level_is_searched_for(wrong):
     cuts = [Cut.of({"p": p, "q": q}) for p, q in wrong]
     result = check([pair_view()], HISTORIES, states(bag(), bag(1), bag(1, 2)), cuts)
     assert (result.level, result.claims_hold) == (Level.COMPLETE, False)
+
+
+# One source inserts three rows, and a view copies them: every transaction changes the view.
+THREE = SourceHistories({P: Bag(ROWS)}, {"p": inserts(P, 1, 2, 3)})
+ONE_EACH = [Cut.of({"p": n}) for n in (0, 1, 2, 3)]
+
+
+def claimed(contents: list[Bag], cuts: list[Cut], histories: SourceHistories = THREE):
+    return check([copy_view("v", P)], histories, states(*contents), cuts)
+
+
+@pytest.mark.parametrize(
+    ("shown", "level", "state"),
+    [
+        # A whole batch under its last number: nothing, nothing, then three at once.
+        ([bag(), bag(), bag(), bag(1, 2, 3)], Level.STRONG, 1),
+        # Two of three under the number of the second.
+        ([bag(), bag(), bag(1, 2), bag(1, 2, 3)], Level.STRONG, 1),
+        # Held back, and shown with the transaction after it.
+        ([bag(), bag(1), bag(1), bag(1, 2, 3)], Level.STRONG, 2),
+        # One state early.
+        ([bag(), bag(1, 2), bag(1, 2), bag(1, 2, 3)], Level.STRONG, 1),
+        # One state early throughout: a reader sees every step, but not where it is said to be.
+        ([bag(1), bag(1, 2), bag(1, 2, 3), bag(1, 2, 3)], Level.STRONG, 0),
+        # Held back for ever.
+        ([bag(), bag(), bag(), bag()], Level.CONSISTENT, 1),
+    ],
+)
+def test_a_step_that_is_claimed_must_have_been_shown(shown, level, state):
+    result = claimed(shown, ONE_EACH)
+    assert (result.level, result.claims_hold, result.wrong_claim.state) == (level, False, state)
+    assert not result.meets(Level.CONVERGENT)
+    assert result.problem.startswith("wrong claim: ")
+
+
+@pytest.mark.parametrize("rearrange", REARRANGED.values(), ids=REARRANGED)
+def test_right_changes_under_wrong_numbers_are_not_complete(rearrange):
+    """The wrong variants that are tried wherever a run is judged, here on three inserted rows."""
+    changes = [bag(1), bag(2), bag(3)]
+    right = list(itertools.accumulate(changes, initial=bag()))
+    wrong = list(itertools.accumulate(rearrange(changes), initial=bag()))
+    assert claimed(right, ONE_EACH).meets(Level.COMPLETE)
+    assert claimed(wrong, ONE_EACH).level is Level.STRONG
+    assert not claimed(wrong, ONE_EACH).claims_hold
+    assert check([copy_view("v", P)], THREE, states(*wrong)).level is Level.STRONG
+
+
+def test_a_state_one_step_late_is_complete_to_a_reader_and_a_wrong_claim_all_the_same():
+    """Four transactions' claims, the last twice: every step was shown, each under the next number."""
+    result = claimed([bag(), bag(), bag(1), bag(1, 2), bag(1, 2, 3)], [*ONE_EACH, ONE_EACH[-1]])
+    assert (result.level, result.claims_hold) == (Level.COMPLETE, False)
+    assert result.wrong_claim.differences[0].too_few == (((1,), 1),)
+    assert not result.meets(Level.COMPLETE)
+
+
+def test_a_state_that_is_shown_twice_under_one_claim_changes_nothing():
+    shown = [bag(), bag(1), bag(1), bag(1, 2), bag(1, 2, 3)]
+    result = claimed(shown, [*ONE_EACH[:2], *ONE_EACH[1:]])
+    assert (result.level, result.claims_hold) == (Level.COMPLETE, True)
+
+
+@pytest.mark.parametrize("number", [4, -1])
+def test_a_claim_of_what_never_was_is_wrong(number):
+    result = claimed([bag(1, 2, 3)], [Cut.of({"p": number})])
+    assert not result.claims_hold
+    assert "is no cut" in str(result.wrong_claim)
+
+
+def test_a_claim_is_needed_for_every_state():
+    with pytest.raises(ValueError, match="shorter"):
+        claimed([bag(), bag(1)], ONE_EACH[:1])
+
+
+def test_a_claim_that_skips_what_changes_nothing_leaves_it_complete():
+    """A transaction that no view shows needs no state: with claims as without."""
+    invisible = SourceHistories(
+        {P: Bag(ROWS), Q: Bag(ROWS)}, {"p": inserts(P, 1, 2), "q": inserts(Q, 7)}
+    )
+    cuts = [Cut.of({"p": p, "q": q}) for p, q in ((0, 0), (1, 1), (2, 1))]
+    result = claimed([bag(), bag(1), bag(1, 2)], cuts, invisible)
+    assert (result.level, result.claims_hold) == (Level.COMPLETE, True)
+
+
+def test_a_wrong_claim_is_told_where_a_search_would_not_end(monkeypatch):
+    monkeypatch.setattr(checker_module, "CUTS_SEARCHED_MAX", 0)
+    result = claimed([bag(), bag(), bag(), bag(1, 2, 3)], ONE_EACH)
+    assert (result.level, result.claims_hold) == (Level.CONVERGENT, False)
+    assert claimed([bag(), bag(), bag(), bag()], ONE_EACH).level is Level.NONE
 
 
 def test_claims_that_jump_are_strong_unless_nothing_visible_was_skipped():

@@ -16,9 +16,9 @@ R = RelationName("s", "r")
 COLUMNS = ("a", "b", "c")
 
 
-def relation(columns: str, name: RelationName = R, **types) -> CatalogRelation:
+def relation(columns: str, name: RelationName = R, key: str = "", **types) -> CatalogRelation:
     schema = Schema.of(**{c: types.get(c, INTEGER) for c in columns.split()})
-    return CatalogRelation(name, schema)
+    return CatalogRelation(name, schema, tuple(key.split()))
 
 
 def texts(*arguments, **more) -> list[str]:
@@ -74,3 +74,30 @@ def test_the_changes_lead_where_the_statement_led():
         assert set(catalog.relations[0].schema.names) == set(present), (kept, renamed)
         tried += 1
     assert tried > 50
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "renamed", "expected"),
+    [
+        (("a b", "a"), ("a b", "a b"), {}, ["key s.r by a, b"]),
+        (("a b", "a"), ("a b", ""), {}, ["key s.r by nothing"]),
+        (("a b", ""), ("a b", "b"), {}, ["key s.r by b"]),
+        (("a b", "a b"), ("a b", "b a"), {}, []),  # the same rows are told apart
+        (("a b", "a"), ("c b", "c"), {"a": "c"}, ["rename s.r.a to c"]),
+        (("a b", "a"), ("b", ""), {}, ["drop s.r.a"]),
+        (("a b", "a"), ("b", "b"), {}, ["drop s.r.a", "key s.r by b"]),
+        (("a b", "a b"), ("b", "b"), {}, ["drop s.r.a", "key s.r by b"]),
+    ],
+)
+def test_another_primary_key_is_a_schema_change(before, after, renamed, expected):
+    one, other = relation(before[0], key=before[1]), relation(after[0], key=after[1])
+    assert texts(one, other, renamed) == expected
+    catalog = Catalog((one,))
+    for change in differences(one, other, renamed):
+        catalog = catalog_after(catalog, change)
+    assert set(catalog.relations[0].key) == set(after[1].split())
+
+
+def test_the_key_is_known_before_rows_are_read_anew():
+    found = texts(relation("a b", key="a"), relation("a b"), rewrites=True)
+    assert found == ["key s.r by nothing", "rewrite s.r"]

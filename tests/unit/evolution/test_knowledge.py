@@ -27,11 +27,14 @@ from viewkeeper.evolution.changes import (
     DropRelation,
     RenameAttribute,
     RenameRelation,
+    catalog_after,
 )
-from viewkeeper.evolution.knowledge import Containment, JoinConstraint
-from viewkeeper.evolution.knowledge_file import read_knowledge, view_tables
+from viewkeeper.evolution.knowledge import Containment, JoinConstraint, offers
+from viewkeeper.evolution.knowledge_file import entries_of, read_knowledge, view_tables
+from viewkeeper.evolution.lineage import followed
 from viewkeeper.evolution.preferences import Policy, preferences_of
 from viewkeeper.evolution.quality import Extent
+from viewkeeper.views.definition import RelationName
 
 TEXT = """
 [[knowledge.replacements]]
@@ -54,7 +57,11 @@ evolve = "approve"
 
 
 def knowledge(text: str):
-    return read_knowledge(tomllib.loads(text).get("knowledge", {}), CATALOG)
+    return read(text).knowledge
+
+
+def read(text: str, catalog=CATALOG, lineage=()):
+    return read_knowledge(tomllib.loads(text).get("knowledge", {}), catalog, lineage)
 
 
 def test_the_whole_of_it():
@@ -75,16 +82,14 @@ FROM_NAMES = JoinConstraint(NAMES, CUSTOMERS, (("id", "cust_id"),))
 @pytest.mark.parametrize(
     ("old", "new", "message", "hint"),
     [
-        ('by = "erp.party"', 'by = "erp.prty"', "no relation erp.prty", "did you mean erp.party"),
         ('by = "erp.party"', 'by = "crm.customers"', "by itself", ""),
         ('by = "erp.party"', "", "has no by", 'by = "source.table"'),
-        ('"party_id"', '"partyid"', "no column partyid", ""),
-        ("cust_id =", "cust =", "has no column cust", "did you mean cust_id?"),
         ('"equal"', '"equals"', "equals is no containment", "did you mean equal?"),
         ("containment =", "contains =", "unknown entry contains", "did you mean containment?"),
         ("[[knowledge.joins]]", "[[knowledge.join]]", "unknown entry join", "did you mean joins?"),
         ("on = {", "on = { } # {", "has no on", "on = {"),
-        ("upper(town)", "upper(twn)", "twn", ""),
+        ("upper(town)", "uper(town)", "uper", ""),
+        ("upper(town)", "upper(town", "", ""),
         ('containment = "equal"', "trusted = true", "can't be trusted", "leave out trusted"),
         ('containment = "equal"', 'trusted = "yes"', "not true or false", ""),
     ],
@@ -94,6 +99,104 @@ def test_slips_are_pointed_out(old, new, message, hint):
         knowledge(TEXT.replace(old, new, 1))
     assert message in str(error.value)
     assert hint in error.value.hint
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "note", "left"),
+    [
+        ('"erp.party"', '"erp.prty"', "no relation erp.prty (did you mean erp.party", []),
+        ('"erp.party"', '"epr.party"', "no source epr (did you mean erp", []),
+        ('"party_id"', '"partyid"', "partyid means nothing over erp.party", ["name", "city"]),
+        ('cust_id = "party', 'cust = "party', "no column cust (did you mean", ["name", "city"]),
+        ("upper(town)", "upper(twn)", "upper(twn) means nothing", ["cust_id", "name"]),
+        ("upper(town)", "upper(party_id)", "upper(party_id) means", ["cust_id", "name"]),
+    ],
+)
+def test_what_is_not_there_can_not_be_used_now_and_is_noted(old, new, note, left):
+    """A table that was dropped or changed, or is yet to be made, ends no run."""
+    found = read(TEXT.replace(old, new, 1))
+    (told,) = found.notes
+    assert note in told
+    assert told.startswith("replacement 1 in [knowledge] can't be used now: ")
+    attributes = [name for r in found.knowledge.replacements for name, _ in r.attributes]
+    assert attributes == left
+    assert found.knowledge.joins == (JOIN,)
+
+
+def test_a_join_over_a_column_that_is_gone_is_noted():
+    found = read(TEXT.replace('{ cust_id = "id" }', '{ cust_id = "number" }'))
+    assert found.knowledge.joins == ()
+    assert "dir.names has no column number" in found.notes[0]
+
+
+# -- names that have changed since the file was written ----------------------------------------------
+
+
+def changed(*changes):
+    """The catalog after some changes, and what a view that reads customers remembers of them."""
+    catalog, lineage = CATALOG, ()
+    for change in changes:
+        named = (CUSTOMERS, PARTY, NAMES, CLIENTS)
+        lineage = followed(lineage, change, named, catalog, entries_of(TABLES))
+        catalog = catalog_after(catalog, change)
+    return catalog, lineage
+
+
+TABLES = tomllib.loads(TEXT)["knowledge"]
+CLIENTS = RelationName("crm", "clients")
+SWAPPED = (
+    RenameAttribute(CUSTOMERS, "name", "c"),
+    RenameAttribute(CUSTOMERS, "city", "name"),
+    RenameAttribute(CUSTOMERS, "c", "city"),
+)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        (RenameRelation(CUSTOMERS, "clients"),),
+        (RenameRelation(CUSTOMERS, "clients"), RenameAttribute(CLIENTS, "name", "title")),
+        SWAPPED,
+        (RenameRelation(PARTY, "partners"),),
+        (RenameAttribute(PARTY, "full_name", "title"), RenameRelation(NAMES, "labels")),
+        (DropAttribute(PARTY, "town"), RenameAttribute(PARTY, "full_name", "town")),
+    ],
+)
+def test_names_in_the_file_are_followed_after_a_restart_as_they_were_before_it(changes):
+    catalog, lineage = changed(*changes)
+    expected = knowledge(TEXT)
+    for change in changes:
+        expected = expected.after(change)
+    found = read(TEXT, catalog, lineage)
+    assert found == type(found)(expected)
+
+
+def test_a_replacement_of_another_type_is_looked_at_when_it_is_needed():
+    """What it offers then is what fits: a text can still be text, a number has no upper case."""
+    catalog, lineage = changed(ChangeType(PARTY, "town", STRING, INTEGER))
+    (replacement,) = read(TEXT, catalog, lineage).knowledge.replacements
+    assert [name for name, _ in replacement.attributes] == ["cust_id", "name", "city"]
+    (party,) = (r for r in catalog.relations if r.name == PARTY)
+    assert [name for name, _ in offers(party, replacement).attributes] == ["cust_id", "name"]
+
+
+def test_a_file_that_is_brought_up_to_date_needs_no_memory():
+    catalog, lineage = changed(RenameRelation(CUSTOMERS, "clients"))
+    text = TEXT.replace("crm.customers", "crm.clients")
+    assert read(text, catalog, lineage) == read(text, catalog)
+
+
+def test_an_entry_that_is_written_again_means_the_names_of_now():
+    catalog, lineage = changed(*SWAPPED)
+    text = TEXT.replace('name = "full_name", city = "upper(town)"', 'city = "full_name"')
+    found = read(text, catalog, lineage)
+    assert found.knowledge.replacements[0].expression("city") == Column("full_name")
+
+
+def test_what_replaced_a_relation_that_is_gone_has_served_its_purpose():
+    catalog, lineage = changed(RenameRelation(CUSTOMERS, "clients"), DropRelation(CLIENTS))
+    found = read(TEXT, catalog, lineage)
+    assert found == type(found)()
 
 
 def test_renames_are_followed_on_both_sides():

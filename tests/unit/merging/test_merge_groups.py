@@ -9,6 +9,7 @@ import pytest
 from unit.merging.messages_for_tests import al, rel, rows_of
 from viewkeeper.errors import UsageError
 from viewkeeper.merging.commit_order import ORDERS, Batched
+from viewkeeper.merging.complete_n import block_end
 from viewkeeper.merging.groups import partition
 from viewkeeper.merging.integrator import Integrator
 from viewkeeper.merging.merge_groups import MergeGroups, ViewAdded, ViewDropped
@@ -230,6 +231,46 @@ def test_a_block_that_concerns_both_sides_keeps_them_together_until_it_ends() ->
     assert groups.groups == (("a",), ("b",))
 
 
+def test_when_the_strong_view_leaves_a_block_shows_as_a_whole_or_not_at_all() -> None:
+    """Rows that were announced one by one are counted into blocks when it comes to counting them."""
+    groups = groups_of(a="R")
+    groups.step(ViewAdded("pairs", frozenset("R"), Promise(Level.COMPLETE, every=2)))
+    groups.step(ViewAdded("strong", frozenset("R"), STRONG))
+    for row in (1, 2, 3):
+        groups.step(rel(row, "a", "pairs", "strong"))
+    groups.step(al("pairs", 1, 2))
+    groups.step(al("a", 1))
+    assert groups.process_of("a").algorithm.name == "pa"
+    assert groups.step(ViewDropped("strong")) == ()
+    assert groups.process_of("a").algorithm.name == "complete-n"
+    (commit,) = groups.step(al("a", 2))
+    assert [str(a) for a in commit.lists] == ["AL_1^a", "AL_2^a", "AL_2^pairs"]
+    # The block that the hand-over fell into goes on.
+    groups.step(WarehouseCommitted(1))
+    groups.step(al("a", 3))
+    groups.step(rel(4, "a", "pairs"))
+    groups.step(al("pairs", 3, 4))
+    assert rows_of(groups.step(al("a", 4))) == [(3, 4)]
+
+
+def test_blocks_become_longer_when_a_group_joins_that_counts_otherwise() -> None:
+    groups = MergeGroups()
+    for view, relations, every in (("pairs", "R", 2), ("threes", "Q", 3)):
+        groups.step(ViewAdded(view, frozenset(relations), Promise(Level.COMPLETE, every)))
+    groups.step(rel(1, "pairs"))
+    groups.step(rel(2, "threes"))
+    groups.step(ViewAdded("between", frozenset("RQ"), COMPLETE))
+    groups.step(rel(3, "between", "pairs"))
+    # Of rows 1 to 6, all or none: the list of the pairs for 3 and 4 must not go alone.
+    assert groups.step(al("pairs", 1)) == ()
+    assert groups.step(al("threes", 2)) == ()
+    groups.step(al("between", 3))
+    for row in (4, 5, 6):
+        groups.step(rel(row, "pairs"))
+    groups.step(al("pairs", 3, 4))
+    assert rows_of(groups.step(al("pairs", 5, 6))) == [(1, 2, 3, 4, 5, 6)]
+
+
 def test_a_view_can_be_added_once_and_dropped_once() -> None:
     groups = groups_of(a="R")
     with pytest.raises(UsageError, match="already"):
@@ -242,7 +283,10 @@ def test_a_view_can_be_added_once_and_dropped_once() -> None:
 
 
 class RandomGroups:
-    """Views that come and go while updates are numbered, maintained and committed, in any order."""
+    """Views that come and go while updates are numbered, maintained and committed, in any order.
+
+    A third of them is complete, a third strong, a third complete-N.
+    """
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(f"groups {seed}")
@@ -250,22 +294,32 @@ class RandomGroups:
         self.integrator = Integrator()
         self.concerned: dict[int, tuple[str, ...]] = {}
         self.pending: dict[str, list[int]] = {}
-        self.strong: set[str] = set()
+        self.promises: dict[str, Promise] = {}
+        # No row joins the last block any more.
+        self.is_over = False
         self.channels: dict[str, list] = {"": []}
         self.with_warehouse: list[CommitTransaction] = []
         self.shown: dict[str, list[int]] = {}
         self.names = iter(f"v{n}" for n in range(1, 1000))
         self.regrouped = 0
+        self.algorithms: set[tuple[str, str]] = set()
 
     def run(self, steps: int) -> None:
         for _ in range(steps):
-            before = self.groups.groups
+            before, merged_by = self.groups.groups, self.merged_by()
             self.rng.choices(
                 [self.update, self.maintain, self.deliver, self.commit, self.add, self.drop],
                 [4, 6, 12, 8, 1, 0.7],
             )[0]()
             self.regrouped += self.groups.groups != before
+            now = self.merged_by()
+            self.algorithms |= {
+                (merged_by[v], now[v]) for v in now.keys() & merged_by if merged_by[v] != now[v]
+            }
             self.check()
+
+    def merged_by(self) -> dict[str, str]:
+        return {view: p.algorithm.name for p in self.groups.processes for view in p.table.columns}
 
     def update(self) -> None:
         source = self.rng.choice("stu")
@@ -283,9 +337,19 @@ class RandomGroups:
         if waiting:
             view = self.rng.choice(waiting)
             rows = self.pending[view]
-            count = self.rng.randint(1, len(rows)) if view in self.strong else 1
+            count = self.covered(self.promises[view], rows)
             self.pending[view] = rows[count:]
-            self.channels.setdefault(view, []).append(al(view, *rows[:count]))
+            if count:
+                self.channels.setdefault(view, []).append(al(view, *rows[:count]))
+
+    def covered(self, promise: Promise, rows: list[int]) -> int:
+        """How many of its next rows a manager's next list covers; a block must have ended."""
+        if promise.level is Level.STRONG:
+            return self.rng.randint(1, len(rows))
+        end = block_end(rows[0], promise.every)
+        if max(self.concerned) < end and not self.is_over:
+            return 0
+        return sum(row <= end for row in rows)
 
     def deliver(self) -> None:
         senders = [sender for sender, messages in self.channels.items() if messages]
@@ -308,9 +372,10 @@ class RandomGroups:
         name = next(self.names)
         relations = self.rng.sample([f"{s}{n}" for s in "stu" for n in range(3)], 2)
         self.pending[name], self.shown[name] = [], []
-        if self.rng.random() < 0.4:
-            self.strong.add(name)
-        promise = STRONG if name in self.strong else COMPLETE
+        promise = self.rng.choice(
+            (COMPLETE, STRONG, Promise(Level.COMPLETE, self.rng.choice((2, 2, 3))))
+        )
+        self.promises[name] = promise
         self.step(ViewAdded(name, frozenset(relations), promise))
         self.integrator.views[name] = frozenset(relations)
         self.announce(self.integrator.number_view(name, sorted({r[0] for r in relations})))
@@ -332,6 +397,8 @@ class RandomGroups:
             assert rows == sorted(rows), f"{view} shows {rows}"
 
     def finish(self) -> None:
+        self.is_over = True
+        self.channels[""].append(BlockEnded())
         while any(self.pending.values()) or any(self.channels.values()) or self.with_warehouse:
             self.rng.choice((self.maintain, self.deliver, self.commit))()
             self.check()
@@ -343,12 +410,16 @@ class RandomGroups:
 @pytest.mark.parametrize("first", range(0, 60, 15))
 def test_views_come_and_go_and_every_update_shows_in_all_its_views_or_in_none(first: int) -> None:
     regrouped = 0
+    handed_over: set[tuple[str, str]] = set()
     for seed in range(first, first + 15):
         world = RandomGroups(seed)
         world.run(300)
         world.finish()
         regrouped += world.regrouped
+        handed_over |= world.algorithms
     assert regrouped > 50
+    # From each of them to each other.
+    assert len(handed_over) == 6
 
 
 def test_an_action_list_names_its_last_row() -> None:

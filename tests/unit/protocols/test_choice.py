@@ -10,6 +10,7 @@ import pytest
 from docsite.view_classes import EXAMPLES, example, page
 from viewkeeper.errors import UsageError
 from viewkeeper.protocols.choice import LIVE, choice_for, period_seconds
+from viewkeeper.runtime.managers.making import MANAGED
 from viewkeeper.views import Level
 from viewkeeper.views.parsing.headers import PROTOCOLS
 
@@ -27,6 +28,13 @@ def refused(definition) -> UsageError:
 
 def test_every_protocol_that_a_view_may_name_runs_live():
     assert set(LIVE) == set(PROTOCOLS)
+
+
+def test_a_protocol_that_no_list_names_is_refused_and_the_lists_agree():
+    error = refused(declared("join, all keys shown", "no-such-protocol"))
+    assert error.code == "unknown-protocol"
+    assert all(name in error.detail for name in LIVE)
+    assert set(MANAGED) == set(LIVE)
 
 
 @pytest.mark.parametrize("name", sorted(EXAMPLES))

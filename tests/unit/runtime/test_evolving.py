@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+from dataclasses import replace
 
 from viewkeeper.algebra import Schema
-from viewkeeper.algebra.types import INTEGER, STRING, decimal_type
+from viewkeeper.algebra.types import DOUBLE, INTEGER, STRING, decimal_type
+from viewkeeper.evolution.adaptation import Method
+from viewkeeper.evolution.changes import relation_in
+from viewkeeper.evolution.effects import Kind
 from viewkeeper.runtime.evolving import Evolution, as_after, foreseen
 from viewkeeper.runtime.view import View
 from viewkeeper.sources.interface import (
@@ -67,6 +71,21 @@ def test_a_relation_under_a_new_name_is_no_longer_kept_and_the_others_are():
     assert parse_view("v", after.text, again).relations == after.definition.relations
 
 
+def test_a_view_that_nobody_could_keep_over_a_type_stops_with_the_reason():
+    known = Catalog((CatalogRelation(RelationName("a", "r"), BEFORE, ("id",)),))
+    texts = {
+        "strict": "-- refresh: incremental-strict\nSELECT name, sum(qty) AS q FROM a.r GROUP BY name",
+        "free": "SELECT name, sum(qty) AS q FROM a.r GROUP BY name",
+    }
+    views = {name: View(parse_view(name, text, known), text) for name, text in texts.items()}
+    after = Schema.of(id=INTEGER, name=STRING, qty=DOUBLE)
+    plan = foreseen(change(after), views, Evolution(known))
+    assert list(plan.views(views)) == ["free"]
+    assert plan.ended["strict"].kind is Kind.STOPPED
+    assert "over doubles" in plan.ended["strict"].reason
+    assert plan.views(views)["free"].choice.is_recomputed
+
+
 def test_a_wider_type_holds_the_same_values():
     after = Schema.of(id=INTEGER, name=STRING, qty=decimal_type(20, 0))
     (rows, _) = moved(change(after))
@@ -78,3 +97,43 @@ def test_renamed_and_dropped_relations_and_those_of_other_sources():
     assert moved(change(None, renamed_to="s")) == (renamed, OTHER)
     assert moved(change(None)) == (OTHER,)
     assert moved(change(None), source="b")[0].relation == "r"
+
+
+def keyed_change(key: tuple[str, ...], *, rewrites: bool) -> SchemaChange:
+    before = RelationSchema("r", BEFORE, ("id",), "old")
+    after = RelationSchema("r", BEFORE, key, "new")
+    return SchemaChange("a", {"at": 9}, "r", before, after, "…", rewrites)
+
+
+def test_a_view_no_longer_rests_on_a_key_that_is_gone():
+    known = Catalog(tuple(CatalogRelation(RelationName("a", n), BEFORE, ("id",)) for n in "rs"))
+    text = "SELECT r.id, s.id AS other, s.name FROM a.r r JOIN a.s s ON r.qty = s.qty"
+    text = f"-- protocol: strobe\n-- consistency: strong\n{text}"
+    views = {"v": View(parse_view("v", text, known), text)}
+    assert views["v"].choice.protocol == "strobe"
+    plan = foreseen(keyed_change((), rewrites=False), views, Evolution(known))
+    assert [effect.kind for effect in plan.effects] == [Kind.UNTOUCHED]
+    after = plan.views(views)
+    assert after["v"].definition.terms[0].occurrence("r").key == ()
+    assert after["v"].text == text
+    assert after["v"].choice.protocol == "sweep"
+    assert relation_in(plan.evolution.catalog, RelationName("a", "r")).key == ()
+
+    # TRUNCATE: what the extent holds of the relation can't be told by the old key.
+    truncated = replace(
+        keyed_change((), rewrites=True), before=keyed_change((), rewrites=True).after
+    )
+    (effect,) = foreseen(truncated, after, plan.evolution).effects
+    assert (effect.method, effect.method_reason) == (
+        Method.RECOMPUTE,
+        "the view does not show the key of a.r",
+    )
+
+
+def test_a_key_and_rows_that_change_at_once_are_taken_in_that_order():
+    known = Catalog((CatalogRelation(RelationName("a", "r"), BEFORE, ("id",)),))
+    text = "SELECT id, qty FROM a.r"
+    views = {"v": View(parse_view("v", text, known), text)}
+    plan = foreseen(keyed_change((), rewrites=True), views, Evolution(known))
+    assert [str(step) for step in plan.steps] == ["key a.r by nothing", "rewrite a.r"]
+    assert plan.effects[-1].method is Method.RECOMPUTE

@@ -24,7 +24,7 @@ class Manager:
         self.noted.append(("arrived", arrivals))
 
     def maintain(self, job) -> dict[str, Any]:
-        job.gate.wait(30)
+        job.gate.wait(300)
         self.noted.append(("did", job.row))
         self.did.put(job.row)
         self.counts.transactions += 1
@@ -61,11 +61,11 @@ def test_the_second_job_is_done_while_the_first_is_under_way_and_told_of_after_i
     for number, each in enumerate(jobs, start=1):
         tandem.begin(each, {"s": number})
     jobs[1].gate.set()
-    assert second.did.get(timeout=30) == 2
+    assert second.did.get(timeout=300) == 2
     assert told.empty()
     jobs[0].gate.set()
     jobs[2].gate.set()
-    assert [told.get(timeout=30).job.row for _ in jobs] == [1, 2, 3]
+    assert [told.get(timeout=300).job.row for _ in jobs] == [1, 2, 3]
     tandem.stop()
     settled = [("settled", {"s": number}) for number in (1, 2, 3)]
     arrived = ("arrived", ("t1", "t2"))
@@ -82,7 +82,7 @@ def test_a_job_that_does_not_concern_the_view_is_not_waited_for():
     for each in jobs:
         each.gate.set()
         tandem.begin(each, {})
-    assert told.get(timeout=30).job.row == 2
+    assert told.get(timeout=300).job.row == 2
     tandem.stop()
 
 
@@ -93,7 +93,7 @@ def test_a_failure_is_told_at_once_and_what_comes_after_it_is_not():
         tandem.begin(each, {})
     jobs[1].gate.set()
     jobs[0].gate.set()
-    message = told.get(timeout=30)
+    message = told.get(timeout=300)
     assert isinstance(message, ManagerFailed)
     assert message.job is jobs[0]
     tandem.stop()

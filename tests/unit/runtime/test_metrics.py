@@ -1,3 +1,4 @@
+import datetime as dt
 import urllib.error
 import urllib.request
 
@@ -30,6 +31,34 @@ def test_batches_add_up_and_labels_are_escaped():
     assert 'viewkeeper_view_rows_inserted_total{view="odd\\"view"} 12\n' in text
     assert 'viewkeeper_source_waits_total{source="crm"} 1\n' in text
     assert "# TYPE viewkeeper_epochs_total counter\n" in text
+
+
+def freshness(metrics: Metrics, name: str = "viewkeeper_freshness_seconds") -> float:
+    lines = [line for line in metrics.text().splitlines() if line.startswith(f"{name} ")]
+    return float(lines[0].split()[-1])
+
+
+def test_freshness_is_the_age_of_what_is_not_shown_also_while_nothing_moves():
+    metrics = Metrics()
+    metrics.on_event(BATCH)
+    assert freshness(metrics) == 0
+    assert freshness(metrics, "viewkeeper_latency_seconds") == 0.25
+    since = dt.datetime.now(dt.UTC) - dt.timedelta(minutes=10)
+    metrics.on_event(standing(since.isoformat()))
+    assert 600 <= freshness(metrics) < 6000
+    before = freshness(metrics)
+    while freshness(metrics) == before:
+        pass  # nothing is told, and it grows all the same
+    assert 'viewkeeper_view_freshness_seconds{view="other"} 0\n' in metrics.text()
+    assert freshness(metrics, "viewkeeper_pending_approvals") == 1
+    metrics.on_event(standing(None) | {"approvals": []})
+    assert freshness(metrics) == 0
+    assert freshness(metrics, "viewkeeper_pending_approvals") == 0
+
+
+def standing(since: str | None) -> dict[str, object]:
+    views = {"frozen": since, "other": None}
+    return {"event": "standing", "views": views, "sources": {}, "approvals": [{"id": "7"}]}
 
 
 def test_the_server_answers_on_loopback_and_knows_one_page():

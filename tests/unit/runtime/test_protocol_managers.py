@@ -8,6 +8,7 @@ import pytest
 
 from unit.runtime.live_world import LiveWorld
 from viewkeeper.algebra.expressions import Column, Output
+from viewkeeper.errors import UsageError
 from viewkeeper.protocols.choice import LIVE, PERIODIC, VIRTUAL
 from viewkeeper.protocols.medwrap import Medwrap
 from viewkeeper.protocols.ordered_medwrap import OrderedMedwrap
@@ -43,6 +44,16 @@ def test_a_live_protocol_reaches_the_right_state_after_every_job(name, seed):
     world = world_of(name, seed)
     assert is_right(world)
     assert world.manager.counts.transactions == len(world.arrivals)
+
+
+def test_a_protocol_that_has_no_manager_is_refused_and_not_run_as_another(monkeypatch):
+    """It ran as MEDWRAP, whatever it was: here one that a view may name, and that no list of managers has."""
+    forgotten = replace(LIVE["medwrap"], name="forgotten")
+    monkeypatch.setitem(LIVE, "forgotten", forgotten)
+    with pytest.raises(UsageError) as caught:
+        world_of("forgotten", 0)
+    assert caught.value.code == "unknown-protocol"
+    assert "medwrap, mre" in caught.value.detail
 
 
 def is_right(world: LiveWorld) -> bool:

@@ -45,3 +45,19 @@ def test_a_run_that_is_refused_says_nothing_for_the_one_that_goes_on(tmp_path):
         finally:
             other.kill()
     assert read_run_state(tmp_path)["state"] == "stopped"
+
+
+def test_what_waits_for_a_word_is_not_forgotten_when_others_go_on(tmp_path):
+    """The batch before the change is told after it, and other groups go on for days."""
+    change = {"id": "7", "source": "shop", "statement": "ALTER …", "views": ["frozen"]}
+    batch = {"event": "batch", "changes": {}, "transactions": 1, "rows": 1, "asked": {}}
+    batch |= {"changed": {}, "seconds": {}, "txn": 1}
+    with RunState(tmp_path, {}) as state:
+        state.on_event({"event": "loaded"})
+        told = {"views": {"frozen": None}, "sources": {}}
+        state.on_event({"event": "standing", **told, "approvals": [change]})
+        state.on_event(batch)
+        found = read_run_state(tmp_path)
+        assert (found["state"], found["waiting"]) == ("waiting", change)
+        state.on_event({"event": "standing", **told, "approvals": []})
+        assert read_run_state(tmp_path)["state"] == "running"

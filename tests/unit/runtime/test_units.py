@@ -29,8 +29,8 @@ def transaction(source: str, at: int, tie: str | None = None, *, boxed: bool = F
     return SourceTransaction(source, {"at": at}, at, NOW, tuple(changes), said)
 
 
-def delivery(*items) -> Delivery:
-    return Delivery(items[0].source, items, items[-1].position, "life")
+def delivery(*items, generation: int = 0) -> Delivery:
+    return Delivery(items[0].source, items, items[-1].position, "life", generation)
 
 
 def units(overdue: Overdue = Overdue.SHOW_PARTS) -> Units:
@@ -79,6 +79,45 @@ def test_what_is_overdue_is_named_and_shown_or_waited_for():
     assert told(waiting.released(later, 9.0)) == [
         ("b", [1], 1), "global-transaction-incomplete", ("b", [], 1),
     ]  # fmt: skip
+
+
+# -- a feed that was opened again for other relations ------------------------------------------------
+
+
+def test_what_was_held_back_is_released_with_all_that_its_delivery_carried():
+    held = units()
+    tied = delivery(transaction("a", 1, "t"), transaction("a", 2), generation=3)
+    assert not list(held.released(tied, 0.0))
+    other = delivery(transaction("b", 7, "t", boxed=True), generation=1)
+    released = list(held.released(other, 1.0))
+    (unit,) = [each for each in released if isinstance(each, Unit)]
+    assert [(p.source, p.generation, p.life) for p in unit.parts] == [
+        ("a", 3, "life"), ("b", 1, "life"),
+    ]  # fmt: skip
+    others = [each for each in released if isinstance(each, Delivery)]
+    assert {(d.source, d.generation, d.life) for d in others} == {
+        ("a", 3, "life"),
+        ("b", 1, "life"),
+    }
+
+
+def test_a_part_that_is_read_again_is_not_counted_twice():
+    """The feed goes back while its part waits: one part of two is here, not two."""
+    held = units()
+    list(held.released(delivery(transaction("a", 1, "t"), transaction("a", 2)), 0.0))
+    held.go_back("a", 1)
+    again = delivery(transaction("a", 1, "t"), transaction("a", 2), generation=1)
+    assert told(held.released(again, 1.0)) == []
+    second = delivery(transaction("b", 7, "t", boxed=True))
+    assert told(held.released(second, 2.0))[:1] == [(("a", 1), ("b", 7))]
+
+
+def test_what_a_feed_delivered_before_it_went_back_is_not_handed_on():
+    held = units()
+    held.go_back("a", 1)
+    assert not list(held.released(delivery(transaction("a", 1, "t")), 0.0))
+    assert not list(held.released(delivery(transaction("a", 1)), 0.0))
+    assert told(held.released(delivery(transaction("a", 1), generation=1), 0.0)) == [("a", [1], 1)]
 
 
 def test_an_outbox_without_its_columns_is_refused():

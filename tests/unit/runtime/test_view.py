@@ -23,3 +23,5 @@ def test_a_view_is_kept_by_the_protocol_that_it_names():
 
 def test_a_view_that_lost_its_keys_with_a_schema_change_is_kept_by_whoever_can():
     assert View(UNKEYED, "", origin="what was written").choice.protocol == "sweep"
+    # Its text is what was written: only a key under it is another one.
+    assert View(UNKEYED, "", evolved={"effect": "untouched"}).choice.protocol == "sweep"

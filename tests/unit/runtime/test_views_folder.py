@@ -10,12 +10,22 @@ import pytest
 from viewkeeper.algebra.types import INTEGER, STRING, Schema
 from viewkeeper.errors import UsageError
 from viewkeeper.runtime.evolving import Evolution, foreseen
-from viewkeeper.runtime.views_folder import parsed_or_stored, parsed_views
+from viewkeeper.runtime.view_files import WrittenViews
+from viewkeeper.runtime.views_folder import parsed_views, read_views
 from viewkeeper.sources.interface import RelationSchema, SchemaChange, ToldColumns
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
 from viewkeeper.views.parsing.parser import parse_view
 from viewkeeper.warehouse.entries import Definition, ViewState
+
+
+def stored_views(texts, catalog, stored, anew=()):
+    """The views that a project keeps; raises what is wrong with one."""
+    read = read_views(WrittenViews(texts), catalog, stored, anew)
+    for error in read.bad.values():
+        raise error
+    return read.views
+
 
 CATALOG = Catalog((CatalogRelation(RelationName("shop", "orders"), Schema.of(k=INTEGER)),))
 TEXTS = {
@@ -67,7 +77,7 @@ def test_a_rich_view_that_evolved_is_read_back_as_it_became(name: str) -> None:
     assert evolved.definition != view.definition
     stored = Definition.from_json(json.loads(json.dumps(evolved.stored().as_json())))
     state = ViewState(1, 1, 0, 0, 0, True, 0, 0, 1, stored)
-    (again,) = parsed_or_stored({name: RICH[name]}, Catalog(()), {name: state}).values()
+    (again,) = stored_views({name: RICH[name]}, Catalog(()), {name: state}).values()
     assert (again.definition, again.text, again.origin) == (
         evolved.definition,
         evolved.text,
@@ -76,16 +86,16 @@ def test_a_rich_view_that_evolved_is_read_back_as_it_became(name: str) -> None:
     # Filled anew, it is over its relations as they are now.
     clients = CatalogRelation(RelationName("crm", "clients"), WIDER, ("k",))
     now = Catalog((*CATALOG.relations, clients))
-    (anew,) = parsed_or_stored({name: RICH[name]}, now, {name: state}, [name]).values()
+    (anew,) = stored_views({name: RICH[name]}, now, {name: state}, [name]).values()
     assert {o.schema for t in anew.definition.all_terms for o in t.occurrences} >= {WIDER}
     with pytest.raises(UsageError) as caught:
-        parsed_or_stored({name: RICH[name]}, CATALOG, {name: state}, [name])
+        stored_views({name: RICH[name]}, CATALOG, {name: state}, [name])
     assert caught.value.code == "evolved-view-unreadable"
     assert "crm.clients" in caught.value.detail
-    # The old file's meaning ends when its user writes another one.
+    # The old file's meaning ends when its user writes another one, unless that says what the view is.
     other = {name: RICH[name].replace("name", "title").replace("customers", "clients")}
-    (anew,) = parsed_or_stored(other, evolution.catalog, {name: state}).values()
-    assert anew.origin == ""
+    (anew,) = stored_views(other, evolution.catalog, {name: state}).values()
+    assert anew.origin == (RICH[name] if name == "exists" else "")
 
 
 def test_a_view_over_one_that_evolved_is_read_back_though_its_own_text_stayed() -> None:
@@ -103,7 +113,7 @@ def test_a_view_over_one_that_evolved_is_read_back_though_its_own_text_stayed() 
         name: ViewState(1, 1, 0, 0, 0, True, 0, 0, 1, view.stored())
         for name, view in evolved.items()
     }
-    again = parsed_or_stored(texts, plan.evolution.catalog, stored)
+    again = stored_views(texts, plan.evolution.catalog, stored)
     assert {n: v.definition for n, v in again.items()} == {
         n: v.definition for n, v in evolved.items()
     }
@@ -130,7 +140,7 @@ def test_a_statement_is_believed_where_the_source_has_gone_on_since() -> None:
             told = ToldColumns({old: new})
             change = SchemaChange("crm", {}, "customers", seen, seen, "", False, told=told)
             plan = foreseen(change, views, evolution)
-            assert not plan.retired
+            assert not plan.ended
             (all_,) = plan.views(views).values()
             assert f"customers.{new} AS name" in all_.text
         views, evolution = plan.views(views), plan.evolution

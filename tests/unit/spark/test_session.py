@@ -86,3 +86,28 @@ def test_a_session_starts_fails_and_stops_without_a_word_on_the_terminal():
         [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_the_drivers_memory_of_a_project_is_that_of_its_jvm(tmp_path):
+    """A JVM takes it when it starts, and never again: it must be there before the context is."""
+    (tmp_path / "viewkeeper.toml").write_text(
+        '[spark]\nmaster = "local[1]"\ndriver_memory = "700m"\n'
+    )
+    script = """
+        import sys
+        from viewkeeper.runtime.keeper import Keeper
+        with Keeper.open(sys.argv[1]) as keeper:
+            jvm = keeper.spark.tiny.sparkContext._jvm
+            print(jvm.java.lang.Runtime.getRuntime().maxMemory() // 2**20)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    # A survivor space of the collector's is not counted.
+    assert 600 <= int(done.stdout) <= 700

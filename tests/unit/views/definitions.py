@@ -50,7 +50,7 @@ from viewkeeper.algebra.types import (
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import Grouping, Occurrence, RelationName, Term, ViewDefinition
 from viewkeeper.views.level import DECLARABLE
-from viewkeeper.views.parsing.headers import PROTOCOLS, REFRESH, SETTINGS
+from viewkeeper.views.parsing.headers import PROTOCOLS, PUBLISH, REFRESH, SETTINGS
 from viewkeeper.views.parsing.naming import canonically_named
 from viewkeeper.views.parsing.predicates import settled
 
@@ -214,6 +214,8 @@ def _setting(name: str, terms: tuple[Term, ...]) -> st.SearchStrategy[str]:
         return st.sampled_from(REFRESH)
     if name == "keep":
         return st.sampled_from([str(o.name) for term in terms for o in term.occurrences])
+    if name == "publish":
+        return st.sampled_from(PUBLISH)
     return st.sampled_from(["5s", "a b", "x: y"])
 
 

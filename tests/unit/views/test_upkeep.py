@@ -74,6 +74,8 @@ def test_distinct_keeps_each_row_once():
         ("SELECT AVG(weight) AS w, MAX(weight) AS h FROM shop.orders", ["avg"]),
         ("SELECT SUM(CAST(amount AS decimal(12, 2))) AS w FROM shop.orders", []),
         ("SELECT AVG(id) AS w FROM shop.orders", []),
+        # The way out that the reason names.
+        ("SELECT SUM(CAST(weight AS decimal(12, 2))) AS w FROM shop.orders", []),
     ],
 )
 def test_sums_of_doubles_can_not_be_kept_and_the_reason_is_told(sql, names):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterable
 from dataclasses import replace
 
 from viewkeeper.algebra.types import INTEGER, STRING, Schema
 from viewkeeper.warehouse.commits import first_entry
 from viewkeeper.warehouse.datafiles import DataFile
 from viewkeeper.warehouse.entries import Definition, Entry, ViewState, views_to_json
+from viewkeeper.warehouse.places import Place, PlacesMaker, SourcePlaces
 
 NOON = dt.datetime(2026, 5, 1, 12, tzinfo=dt.UTC)
 SCHEMA = Schema.of(id=INTEGER, name=STRING)
@@ -62,3 +64,13 @@ class LedgerMaker:
 
 def log_file(name: str, first: int, last: int, rows: int = 1) -> DataFile:
     return DataFile(name, 100 * rows, rows, first, last)
+
+
+def source_places(transactions: Iterable[tuple[int, Place]]) -> SourcePlaces:
+    """Of one source's transactions in their order, each with the state it shows in."""
+    maker = PlacesMaker()
+    for number, place in transactions:
+        maker.add([number], [place])
+    found = maker.made()
+    assert found is not None
+    return found

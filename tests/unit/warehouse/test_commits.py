@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from viewkeeper.warehouse.commits import (
     epoch_entry,
 )
 from viewkeeper.warehouse.datafiles import Written
-from viewkeeper.warehouse.entries import Definition, Tally, from_arrow, to_arrow
+from viewkeeper.warehouse.entries import Definition, Tally, from_arrow, to_arrow, views_to_json
 
 LATEST = LedgerMaker().epoch(5, v=state(3)).entries[-1]
 ROWS = Changes(pa.table({}))
@@ -108,3 +109,28 @@ def test_an_entry_carries_forward_what_the_epoch_does_not_mention() -> None:
 def test_entries_survive_the_ledger_s_table() -> None:
     entry = replace(LATEST, positions={"s": {"lsn": "0/16B3748", "timeline": 1}}, cut={"s": 5})
     assert from_arrow(to_arrow([entry, LATEST])) == (entry, LATEST)
+
+
+def test_views_that_one_transaction_changes_stay_tied_and_learn_of_more() -> None:
+    commit = EpochCommit(6, 6, {"v": ROWS}, ties=(frozenset({"v", "w"}),))
+    written = {"v": Written((log_file("x", 6, 6, 1),), Tally(1, 1, 0))}
+    entry = epoch_entry(commit, LATEST, written, {"v": 8}, NOON)
+    assert entry.views["v"].tied == ("w",)
+    (entry,) = from_arrow(to_arrow([entry]))
+    later = EpochCommit(7, 6, ties=(frozenset({"v", "u"}),))
+    assert epoch_entry(later, entry, {}, {}, NOON).views["v"].tied == ("u", "w")
+
+
+def test_a_view_that_is_filled_anew_keeps_its_ties_and_one_of_another_text_has_none() -> None:
+    views = {"v": replace(state(7), tied=("w",))}
+    before = replace(LATEST, views_json=views_to_json(views))
+    for text, tied in (("SELECT", ("w",)), ("SELECT 1", ())):
+        commit = EpochCommit(6, 5, {"v": WHOLE}, definitions={"v": Definition(SCHEMA, text)})
+        entry = epoch_entry(commit, before, {"v": Written((), Tally())}, {"v": 8}, NOON)
+        assert entry.views["v"].tied == tied
+
+
+def test_a_ledger_without_ties_reads_and_is_written_as_before() -> None:
+    (old,) = json.loads(LATEST.views_json).values()
+    assert "tied" not in old
+    assert LATEST.views["v"].tied == ()

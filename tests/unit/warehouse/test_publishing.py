@@ -144,3 +144,51 @@ def test_housekeeping_waits_while_whoever_commits_is_behind(warehouse: Warehouse
         while writer.latest.views["v"].log_rows:
             assert background.last_error is None
         background.close()
+
+
+def test_an_extent_without_a_number_of_its_own_is_published(warehouse: Warehouse) -> None:
+    """A schema change fills a view anew at the number where it stands."""
+    wider = Schema.of(name=STRING)
+    with warehouse.writer() as writer:
+        commit_two_states(writer)
+        publish(writer)
+        extent = Extent(pa.table({"name": ["x"], "_count": [1]}))
+        new = {"v": Definition(wider, publish=True)}
+        writer.commit(EpochCommit(2, 1, {"v": extent}, definitions=new))
+        assert publish(writer) == ("v",)
+        assert publish(writer) == ()
+    assert polars.read_delta(table_of(warehouse)).rows() == [("x",)]
+
+
+def test_a_view_that_did_not_change_is_not_written_again(warehouse: Warehouse) -> None:
+    with warehouse.writer() as writer:
+        commit_two_states(writer)
+        other = Extent(rows((1, "1.00", 1)))
+        writer.commit(
+            EpochCommit(2, 1, {"other": other}, definitions={"other": Definition(SCHEMA)})
+        )
+        assert publish(writer) == ("v",)
+        writer.commit(EpochCommit(2, 2, {"other": Changes(rows((2, "2.00", 1), txn=2))}))
+        assert publish(writer) == ()
+        writer.commit(EpochCommit(3, 3, {"v": Changes(rows((4, "4.00", 1), txn=3))}))
+        assert publish(writer) == ("v",)
+    assert polars.read_delta(table_of(warehouse)).height == 4
+
+
+def test_a_table_that_is_no_longer_asked_for_is_deleted(warehouse: Warehouse) -> None:
+    """Left where it is, it would show an old state for ever."""
+    with warehouse.writer() as writer:
+        commit_two_states(writer)
+        publish(writer)
+        writer.commit(EpochCommit(2, 1, definitions={"v": Definition(SCHEMA)}))
+        assert publish(writer) == ()
+        assert writer.latest.views["v"].published is None
+        vacuum(writer, Retention(10, 0, 0))
+    assert not [i for i in warehouse.storage.list_files("published") if i.size]
+
+
+def test_the_last_state_is_published_when_housekeeping_ends(warehouse: Warehouse) -> None:
+    with warehouse.writer() as writer:
+        commit_two_states(writer)
+        Background(writer, Housekeeping(publish_seconds=3_600)).close()
+    assert polars.read_delta(table_of(warehouse)).height == 3

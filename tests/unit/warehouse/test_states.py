@@ -3,7 +3,10 @@ from __future__ import annotations
 import pytest
 
 from unit.warehouse.entries_for_tests import LedgerMaker, state
+from viewkeeper.algebra import Schema
+from viewkeeper.algebra.types import INTEGER
 from viewkeeper.errors import UsageError
+from viewkeeper.warehouse.entries import Definition
 from viewkeeper.warehouse.states import Segment, position_at, segments, serving
 
 
@@ -78,3 +81,13 @@ def test_the_change_feed_does_not_cross_a_replacement() -> None:
         segments(maker.entries, "v", 41, 42)
     with pytest.raises(UsageError, match="empty-range"):
         segments(maker.entries, "v", 5, 4)
+
+
+@pytest.mark.parametrize(
+    ("effect", "ending"),
+    [("retired", "retired"), ("stopped", "stopped"), ("renamed", ""), (None, "")],
+)
+def test_a_view_that_a_schema_change_ended_says_how(effect: str | None, ending: str) -> None:
+    story = None if effect is None else {"effect": effect, "reason": "…"}
+    definition = Definition(Schema.of(a=INTEGER), evolved=story)
+    assert (definition.ending, definition.has_ended) == (ending, bool(ending))

@@ -10,6 +10,7 @@ import typer
 from viewkeeper.cli.lab.asking_trial import AskingTrial
 from viewkeeper.cli.lab.running import tell_contradiction
 from viewkeeper.cli.output import FAILED, console, write_json, write_line
+from viewkeeper.consistency.violation import as_document
 from viewkeeper.errors import InvariantViolated
 from viewkeeper.simulator.exploration import Exploration, explore
 from viewkeeper.simulator.generator import random_scenario
@@ -41,7 +42,7 @@ def explore_all(trial: AskingTrial, seed: int, *, as_json: bool) -> None:
 
 def _document(trial: AskingTrial, seed: int, found: Exploration) -> dict[str, Any]:
     verdict = found.first_violation
-    violation = verdict.violation if verdict is not None else None
+    violation = None if verdict is None else verdict.wrong_claim or verdict.violation
     return {
         "protocol": trial.name,
         "seed": seed,
@@ -53,7 +54,7 @@ def _document(trial: AskingTrial, seed: int, found: Exploration) -> dict[str, An
         "histories": found.histories,
         "levels": found.levels,
         "violations": found.violations,
-        "violation": None if violation is None else violation.as_dict(),
+        "violation": as_document(violation),
         "schedule": [step_text(choice) for choice in found.first_path],
         "replay": trial.command(seed, "explore") if found.violations else None,
     }
@@ -75,8 +76,8 @@ def _tell(trial: AskingTrial, seed: int, found: Exploration) -> None:
         write_line("no violation", "green")
         return
     write_line(f"{found.violations} ends violate it; the first one:", "bold red")
-    if found.first_violation is not None and found.first_violation.violation is not None:
-        write_line(str(found.first_violation.violation), "red")
+    if found.first_violation is not None:
+        write_line(found.first_violation.problem, "red")
     write_line("Schedule: " + "; ".join(step_text(choice) for choice in found.first_path))
     write_line("Replay:")
     write_line(trial.command(seed, "explore"))

@@ -59,7 +59,8 @@ def _table(outcome: Outcome, lines: Iterable[tuple[str, str]]) -> Table:
     table.add_column(style="bold")
     table.add_column()
     table.add_row("protocol", f"{outcome.protocol}, seed {outcome.seed}")
-    table.add_row("scenario", f"{outcome.sources} sources, {outcome.transactions} transactions")
+    happened = f"{outcome.sources} sources, {outcome.transactions} transactions"
+    table.add_row("scenario", f"{happened}, {outcome.changing} of them change the view")
     style = "green" if outcome.is_good else "bold red"
     found = f"[{style}]{outcome.verdict.level}[/] (expected {outcome.expected_level})"
     table.add_row("level", found)
@@ -71,12 +72,10 @@ def _table(outcome: Outcome, lines: Iterable[tuple[str, str]]) -> Table:
 
 def _tell_failure(outcome: Outcome) -> None:
     write_line()
-    if not outcome.verdict.claims_hold:
-        write_line("a cut that the protocol claims for a state does not explain it", "red")
     if isinstance(outcome, RingOutcome) and not outcome.fresh_queries:
         write_line("a reader was answered without all that was committed before", "red")
-    if outcome.verdict.violation is not None:
-        write_line(str(outcome.verdict.violation), "red")
+    if outcome.problem:
+        write_line(outcome.problem, "red")
     write_line("Replay:")
 
 

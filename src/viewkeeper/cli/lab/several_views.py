@@ -120,7 +120,8 @@ def _table(trial: ViewsTrial, outcome: MergeOutcome) -> Table:
     table.add_column()
     table.add_row("painting", f"{trial.options.painting.value}, seed {outcome.seed}")
     counted = f"{trial.options.size.sources} sources, {outcome.transactions} transactions"
-    table.add_row("scenario", f"{counted}, {len(outcome.views)} views")
+    changing = f"{outcome.changing} of them change one"
+    table.add_row("scenario", f"{counted}, {len(outcome.views)} views, {changing}")
     for view, manager in outcome.views.items():
         table.add_row("view", f"{view} by {manager}")
     for group, verdict, expected in zip(
@@ -136,16 +137,14 @@ def _table(trial: ViewsTrial, outcome: MergeOutcome) -> Table:
 
 def _tell_failure(outcome: MergeOutcome) -> None:
     write_line()
-    if not all(verdict.claims_hold for verdict in outcome.verdicts):
-        write_line("a cut that the run claims for a state does not explain it", "red")
     if outcome.torn:
         write_line(f"shown in part: global transactions {', '.join(outcome.torn)}", "red")
     if outcome.broken_blocks:
         states = ", ".join(map(str, outcome.broken_blocks))
         write_line(f"states that end inside a block: {states}", "red")
     for verdict, expected in zip(outcome.verdicts, outcome.expected_levels, strict=True):
-        if verdict.violation is not None and not verdict.meets(expected):
-            write_line(str(verdict.violation), "red")
+        if verdict.problem and not verdict.meets(expected):
+            write_line(verdict.problem, "red")
 
 
 def _tell_contradiction(

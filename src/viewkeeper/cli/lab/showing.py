@@ -89,9 +89,8 @@ def _write_chart(file: ScenarioFile, run: Played) -> None:
     write_line(_ending(run), "green" if run.outcome.is_good else "bold red")
     if run.left_out:
         write_line(f"{run.left_out} steps of the schedule mean messages that it does not send.")
-    violation = run.outcome.verdict.violation
-    if not run.outcome.is_good and violation is not None:
-        write_line(str(violation), "red")
+    if not run.outcome.is_good and run.outcome.problem:
+        write_line(run.outcome.problem, "red")
 
 
 def _title(file: ScenarioFile, run: Played) -> str:

@@ -20,6 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from viewkeeper.cli.lab.trial import Trial
 from viewkeeper.cli.output import FAILED, GOOD, UNDECIDED, console, write_json, write_line
 from viewkeeper.consistency.checker import Undecided
+from viewkeeper.consistency.violation import as_document
 from viewkeeper.errors import InvariantViolated, UsageError, invariant
 
 # Enough seeds for a worker to be busy for a moment, few enough for the progress bar to move.
@@ -36,6 +37,9 @@ class SeedResult:
     is_undecided: bool = False
     problem: str = ""
     violation: dict[str, object] | None = None
+    # How many transactions it had, and how many of them changed the view.
+    transactions: int = 0
+    changing: int = 0
 
 
 @dataclass
@@ -46,6 +50,8 @@ class Tally:
     good: int = 0
     undecided: int = 0
     failed: int = 0
+    transactions: int = 0
+    changing: int = 0
     first_failure: SeedResult | None = None
 
     @property
@@ -54,6 +60,8 @@ class Tally:
 
     def add(self, result: SeedResult) -> None:
         self.levels[result.level] += 1
+        self.transactions += result.transactions
+        self.changing += result.changing
         if result.is_good:
             self.good += 1
         elif result.is_undecided:
@@ -136,12 +144,15 @@ def judged_seed(trial: Trial, seed: int) -> SeedResult:
     except Undecided:
         return SeedResult(seed, "undecided", False, is_undecided=True)
     level = str(outcome.verdict.level)
+    transactions, changing = outcome.transactions, outcome.changing
     if outcome.is_good:
-        return SeedResult(seed, level, True)
-    violation = outcome.verdict.violation
-    problem = str(violation) if violation else "a claimed cut does not explain its state"
-    shown = None if violation is None else violation.as_dict()
-    return SeedResult(seed, level, False, problem=problem, violation=shown)
+        return SeedResult(seed, level, True, transactions=transactions, changing=changing)
+    verdict = outcome.verdict
+    problem = outcome.problem or "a reader was answered too early"
+    shown = as_document(verdict.wrong_claim or verdict.violation)
+    return SeedResult(
+        seed, level, False, False, problem, shown, transactions=transactions, changing=changing
+    )
 
 
 def _progress(total: int) -> Progress:
@@ -167,6 +178,8 @@ def _document(trial: Trial, seeds: range, tally: Tally) -> dict[str, Any]:
         "transactions": trial.size.transactions,
         **trial.as_dict(),
         "done": tally.done,
+        "committed": tally.transactions,
+        "changing": tally.changing,
         "good": tally.good,
         "failed": tally.failed,
         "undecided": tally.undecided,
@@ -188,6 +201,7 @@ def _tell(trial: Trial, seeds: range, tally: Tally) -> None:
     name = trial.name
     done = f"{tally.done} of {len(seeds)} seeds of {name}: {levels or 'none'}"
     write_line(f"{done} (expected {trial.level})")
+    write_line(f"{tally.changing} of {tally.transactions} transactions change the view")
     if tally.first_failure is None:
         undecided = f", {tally.undecided} undecided" if tally.undecided else ""
         write_line(f"no failure{undecided}", "yellow" if undecided else "green")

@@ -22,7 +22,9 @@ export function travel(name, found) {
 
   const askRows = newestAnswer(
     (page) => {
-      const caption = `${many(page.total, "row")} at transaction ${number(page.txn)}`;
+      // A view that is ahead of the others is shown where they all have come to.
+      const together = page.shows < page.txn ? ` (at one cut with the other views: as of ${number(page.shows)})` : "";
+      const caption = `${many(page.total, "row")} at transaction ${number(page.txn)}${together}`;
       rows.replaceChildren(h("h3", {}, caption), rowsTable(caption, page.columns, page.rows));
       back.disabled = first === 0;
       forth.disabled = first + PAGE_ROWS >= page.distinct;

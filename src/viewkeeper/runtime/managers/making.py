@@ -9,11 +9,13 @@ from typing import Any
 import pyarrow as pa
 
 from viewkeeper.protocols.c_strobe import CStrobe
+from viewkeeper.protocols.choice import PERIODIC, RECOMPUTE, SWEEP, VIRTUAL
 from viewkeeper.protocols.eca import ECA
 from viewkeeper.protocols.messages import Protocol
 from viewkeeper.protocols.nested_sweep import NestedSweep
 from viewkeeper.protocols.parallel_sweep import ParallelSweep
 from viewkeeper.protocols.quiescent_ring import QuiescentRing
+from viewkeeper.protocols.registry import unknown_protocol
 from viewkeeper.protocols.ring import Ring
 from viewkeeper.protocols.ring_terms import RingTerms
 from viewkeeper.protocols.simplistic import Simplistic
@@ -42,6 +44,11 @@ _ASKING: dict[str, type[Protocol]] = {
 _RINGS: dict[str, MakeSystem] = {
     kind.name: kind.system for kind in (Ring, QuiescentRing, RingTerms)
 }
+_MEDIATING: dict[str, type[MedwrapManager]] = {"medwrap": MedwrapManager, "mre": MreManager}
+_RECOMPUTING = (RECOMPUTE, PERIODIC, VIRTUAL)
+
+# Every protocol that has a manager: the same as those that a view may name, which a test holds.
+MANAGED = (SWEEP, *_ASKING, *_RINGS, *_MEDIATING, *_RECOMPUTING)
 
 
 @dataclass(frozen=True)
@@ -57,7 +64,10 @@ class Workshop:
     epochs: Epochs
 
     def manager(self, view: View) -> LiveManager:
-        """The view's manager, which begins at what is committed when its first job comes."""
+        """The view's manager, which begins at what is committed when its first job comes.
+
+        Raises UsageError for a protocol that has none.
+        """
         definition, choice = view.definition, view.choice
         if choice.is_incremental:
             return IncrementalManager(
@@ -75,8 +85,9 @@ class Workshop:
             return RingManager(materials, _RINGS[choice.protocol])
         if choice.protocol in _ASKING:
             return ProtocolManager(materials, _ASKING[choice.protocol])
-        stores = choice.protocol == "mre"
-        return MreManager(materials) if stores else MedwrapManager(materials)
+        if choice.protocol in _MEDIATING:
+            return _MEDIATING[choice.protocol](materials)
+        raise unknown_protocol(choice.protocol, MANAGED)
 
     def _stores(self, view: View) -> Stores:
         stores = pruned_upkeep(view.definition).stores

@@ -32,6 +32,8 @@ class EvolutionVerdict:
     """What is wrong with a run; nothing when it is strongly consistent."""
 
     problems: tuple[str, ...]
+    # How many of the updates changed the view: data, or what it is.
+    changing: int = 0
 
     @property
     def is_strong(self) -> bool:
@@ -40,7 +42,15 @@ class EvolutionVerdict:
 
 def judged(world: EvolutionWorld, *, search: bool = False) -> EvolutionVerdict:
     """The verdict on a run that is over; ``search`` ignores the cuts that were claimed."""
-    return EvolutionVerdict(tuple(_problems(world, search)))
+    return EvolutionVerdict(tuple(_problems(world, search)), _changing(world))
+
+
+def _changing(world: EvolutionWorld) -> int:
+    """By the states that were shown: those of a run without problems are right."""
+    return sum(
+        (one.version.number, one.extent) != (other.version.number, other.extent)
+        for one, other in itertools.pairwise(world.records)
+    )
 
 
 def _problems(world: EvolutionWorld, search: bool) -> Iterator[str]:
@@ -98,11 +108,8 @@ def _epoch_problems(
     states = [(record.extent.to_bag(),) for record in records]
     verdict = check([definition], histories, states, None if search else claims)
     converges = is_last and world.retired is None
-    if (
-        not verdict.meets(Level.STRONG if converges else Level.CONSISTENT)
-        or not verdict.claims_hold
-    ):
-        yield f"version {records[0].version.number} from {start} on: {verdict.violation}"
+    if not verdict.meets(Level.STRONG if converges else Level.CONSISTENT):
+        yield f"version {records[0].version.number} from {start} on: {verdict.problem}"
 
 
 def _histories(world: EvolutionWorld, definition: ViewDefinition, start: Cut) -> SourceHistories:

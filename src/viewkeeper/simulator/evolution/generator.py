@@ -34,6 +34,10 @@ from viewkeeper.views.definition import Occurrence, RelationName, Term, ViewDefi
 VALUES = (0, 1, 2)
 ROWS_MAX = 4
 ATTRIBUTES = ("id", "a", "b")
+# So many data changes at least can be seen in the view before it loses something that it reads.
+SEEN_MIN = 5
+# A world in which fewer can be seen is drawn again, at most so often.
+WORLDS_DRAWN_MAX = 100
 
 
 @dataclass(frozen=True)
@@ -47,9 +51,15 @@ class EvolutionSize:
     schema_share: float = 0.4
 
 
-def random_evolution(seed: int, size: EvolutionSize = EvolutionSize()) -> EvolutionScenario:  # noqa: B008
+def random_evolution(seed: int, size: EvolutionSize = EvolutionSize()) -> EvolutionScenario:
     """The scenario that this seed means at this size."""
-    return _Generator(random.Random(f"evolution {seed}"), size).scenario()
+    rng = random.Random(f"evolution {seed}")
+    for _ in range(WORLDS_DRAWN_MAX):
+        generator = _Generator(rng, size)
+        scenario = generator.scenario()
+        if generator.seen >= SEEN_MIN:
+            break
+    return scenario
 
 
 class _Generator:
@@ -63,6 +73,7 @@ class _Generator:
         # Relations that change together with another one, in its transactions.
         self.mirrors: dict[RelationName, RelationName] = {}
         self.ids = 0
+        self.seen = 0
 
     def scenario(self) -> EvolutionScenario:
         count = self.rng.randint(2, self.size.relations)
@@ -78,14 +89,14 @@ class _Generator:
         knowledge = Knowledge(tuple(self.replacements), joins)
         definition = self._definition(base)
         catalog = Catalog(tuple(self.relations.values()))
-        writer = ScriptWriter(self.rng, catalog, self.initial, self.mirrors, self.size.schema_share)
-        return EvolutionScenario(
-            EvolvingView(definition, self._preferences(definition)),
-            catalog,
-            knowledge,
-            self.initial,
-            writer.scripts(self.sources, self.size.updates),
+        writer = ScriptWriter(
+            self.rng, catalog, self.initial, self.mirrors, self.size.schema_share, definition
         )
+        preferences = self._preferences(definition)
+        scripts = writer.scripts(self.sources, self.size.updates)
+        self.seen = writer.seen if writer.has_moved else 0
+        view = EvolvingView(definition, preferences)
+        return EvolutionScenario(view, catalog, knowledge, self.initial, scripts)
 
     # -- relations ---------------------------------------------------------------------------------
 

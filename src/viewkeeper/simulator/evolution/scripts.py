@@ -22,16 +22,26 @@ from viewkeeper.evolution.changes import (
     Update,
     catalog_after,
 )
+from viewkeeper.simulator.evolution.sight import Sight
 from viewkeeper.simulator.evolution.source import contents_after
+from viewkeeper.simulator.generator import DRAWS_MAX, UNSEEN_SHARE
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.catalog import Catalog, CatalogRelation
-from viewkeeper.views.definition import RelationName
+from viewkeeper.views.definition import RelationName, ViewDefinition
 
 VALUES = (0, 1, 2)
 # Few, so that names are used again.
 COLUMN_NAMES = ("id", "a", "b", "c", "x", "y", "k", "z")
 RELATION_NAMES = ("r1", "r2", "r3", *(f"q{number}" for number in range(20)))
+# A source begins with so many changes of data.
+DATA_FIRST = 2
 WIDE = decimal_type(20, 0)
+# What a column may become: wider, narrower, or something else altogether.
+RETYPED = {
+    Kind.INTEGER: (WIDE, STRING),
+    Kind.DECIMAL: (INTEGER,),
+    Kind.STRING: (INTEGER,),
+}
 # How often each kind of schema change is tried, relative to the others.
 KINDS = {
     "rename-attribute": 6,
@@ -55,8 +65,15 @@ class ScriptWriter:
         initial: Mapping[RelationName, Bag],
         mirrors: Mapping[RelationName, RelationName],
         schema_share: float,
+        view: ViewDefinition,
     ) -> None:
         self.rng = rng
+        self.sight = Sight(view)
+        # How many data changes the view shows, while it is what it was but for names; and whether
+        # they leave it another one than it was, so that some show in whatever order they come.
+        self.seen = 0
+        self.has_moved = False
+        self._at_start = self.sight.seen(initial)
         self.catalog = catalog
         self.contents = dict(initial)
         self.mirrors = dict(mirrors)
@@ -71,13 +88,15 @@ class ScriptWriter:
             if update is not None:
                 scripts[source].append(update)
                 self.contents = contents_after(self.contents, update)
+                if not self.sight.is_lost:
+                    self.has_moved = self.sight.seen(self.contents) != self._at_start
         return {source: tuple(script) for source, script in scripts.items()}
 
     def _update(self, source: str, number: int) -> Update | None:
         present = self.catalog.of_source(source)
-        if present and self.rng.random() >= self.schema_share:
-            changes = self._changes(self.rng.choice(present))
-            return Transaction(source, number, changes) if changes else None
+        # Data first: some of it is maintained, and not only read when a view is adapted.
+        if present and (number <= DATA_FIRST or self.rng.random() >= self.schema_share):
+            return self._data_change(source, number, present)
         change = self._schema_change(source, present)
         if change is None:
             return None
@@ -87,6 +106,7 @@ class ScriptWriter:
             return None
         self.catalog = catalog_after(self.catalog, change)
         self._follow(change)
+        self.sight.follow(change)
         return SchemaChanged(source, number, change)
 
     # -- schema changes ----------------------------------------------------------------------------
@@ -129,9 +149,8 @@ class ScriptWriter:
 
     def _retyped(self, relation: CatalogRelation, column: str) -> SchemaChange | None:
         before = relation.schema.type_of(column)
-        if before.kind is not Kind.INTEGER:
-            return None
-        return ChangeType(relation.name, column, before, self.rng.choice((WIDE, WIDE, STRING)))
+        others = RETYPED[before.kind]
+        return ChangeType(relation.name, column, before, self.rng.choice(others))
 
     def _is_mirrored(self, change: SchemaChange) -> bool:
         return change.relation in (*self.mirrors, *self.mirrors.values())
@@ -148,6 +167,21 @@ class ScriptWriter:
                     self.mirrors[new if name == old else name] = new if mirror == old else mirror
 
     # -- data changes ------------------------------------------------------------------------------
+
+    def _data_change(
+        self, source: str, number: int, present: tuple[CatalogRelation, ...]
+    ) -> Transaction | None:
+        """Drawn again, a few times, while the view would not show it; but some stay unseen."""
+        update: Transaction | None = None
+        for _ in range(1 if self.rng.random() < UNSEEN_SHARE else DRAWS_MAX):
+            changes = self._changes(self.rng.choice(present))
+            update = Transaction(source, number, changes) if changes else None
+            if update is not None and self.sight.shows(self.contents, update):
+                self.seen += 1
+                break
+            if self.sight.is_lost:
+                break
+        return update
 
     def _changes(self, relation: CatalogRelation) -> tuple[tuple[RelationName, Bag], ...]:
         if relation.name in self.mirrors.values():

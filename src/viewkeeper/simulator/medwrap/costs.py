@@ -8,7 +8,7 @@ while it is asked on behalf of one update. Counted for that one update, up to it
 | ``source_reads`` | T_i | questions that sources answered |
 | ``wrapper_delays`` | T_w | messages that wrappers took in: updates, queries, answers of sources |
 | ``mediator_delays`` | T_m | messages that the mediator took in, and queries it sent |
-| ``stored_rows`` | ISV | rows stored at wrappers; ``view_rows`` is MV |
+| ``stored_rows`` | ISV | rows that are kept beside the view before anything changes; ``view_rows`` is MV |
 
 The paper derives its formulas in a report that we don't have; where counts and formulas differ, the
 docs say why. Every approach runs the same history.
@@ -17,13 +17,15 @@ docs say why. Every approach runs the same history.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 
 from viewkeeper.algebra import Bag, Schema
 from viewkeeper.algebra.expressions import Column, Comparison, Output
 from viewkeeper.algebra.types import INTEGER
 from viewkeeper.errors import invariant
+from viewkeeper.protocols.inbox import AnswerMessage
 from viewkeeper.protocols.simplistic import Simplistic
 from viewkeeper.simulator.choices import Commit, DeliverMessage, DeliverQuestion
 from viewkeeper.simulator.medwrap.run import MedwrapOptions
@@ -143,6 +145,7 @@ def cost_scenario(sources: int, relations_per_source: int, conflicts: int) -> Sc
 def _mediated(options: MedwrapOptions, scenario: Scenario, conflicts: int) -> Counted:
     """One update through MEDWRAP or MRE; conflicts happen when a source is about to answer."""
     world = options.world(scenario, Network())
+    stored = rows_held(world.wrappers)
     first, *_ = world.sources
     world.take(Commit(first))
     world.take(DeliverToWrapper(first, 0))
@@ -161,7 +164,7 @@ def _mediated(options: MedwrapOptions, scenario: Scenario, conflicts: int) -> Co
         wrapper_delays=counters.wrapper_messages - foreign,
         mediator_delays=counters.mediator_messages + counters.queries,
         view_rows=world.states[-1].total,
-        stored_rows=world.stored_rows,
+        stored_rows=stored,
     )
 
 
@@ -182,9 +185,11 @@ def _answered_with_conflicts(world: MedwrapWorld, source: str, conflicts: int) -
 
 def _simplistic(scenario: Scenario, conflicts: int) -> Counted:
     world = World(scenario, Simplistic)
+    stored = rows_held(world.protocol)
     first, *others = world.sources
     world.take(Commit(first))
     world.take(DeliverMessage(first, 0))
+    questions = answers = 0
     for source in (first, *others):
         for _ in range(conflicts):
             world.take(Commit(source))
@@ -193,20 +198,35 @@ def _simplistic(scenario: Scenario, conflicts: int) -> Counted:
         invariant(asked is not None, "the simplistic approach waits for nobody")
         (question,) = world.to_source[str(asked)]
         world.take(DeliverQuestion(question.source, 0))
-        answer = len(world.to_warehouse[question.source])
-        for _ in range(answer):
+        questions += 1
+        while channel := world.to_warehouse[question.source]:
+            answers += isinstance(channel[0], AnswerMessage)
             world.take(DeliverMessage(question.source, 0))
-    queries = world.counters.queries - _not_for_the_first(world)
-    return Counted(
-        source_reads=queries,
-        # Each question and each answer passes a wrapper, and the update does.
-        wrapper_delays=2 * queries + 1,
-        mediator_delays=2 * queries + 1,
-        view_rows=world.states[-1].total,
-        stored_rows=0,
-    )
+    # The update, each question and each answer pass a wrapper; the mediator gets or sends each of them.
+    delays = 1 + questions + answers
+    return Counted(questions, delays, delays, world.states[-1].total, stored)
 
 
-def _not_for_the_first(world: World) -> int:
-    """Questions that were asked after the first view change, for the next update."""
-    return sum(len(questions) for questions in world.to_source.values())
+def rows_held(machine: object) -> int:
+    """How many rows a machine, and all that it is made of, keeps in relations."""
+    seen: set[int] = set()
+    waiting, rows = [machine], 0
+    while waiting:
+        each = waiting.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        if isinstance(each, Bag):
+            rows += each.total
+        elif isinstance(each, Mapping):
+            waiting += [*each.keys(), *each.values()]
+        elif isinstance(each, list | tuple | set | frozenset | deque):
+            waiting += each
+        elif type(each).__module__.startswith("viewkeeper."):
+            waiting += [getattr(each, name, None) for name in _attributes(each)]
+    return rows
+
+
+def _attributes(thing: object) -> Iterable[str]:
+    slots = (name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ()))
+    return (*getattr(thing, "__dict__", ()), *slots)

@@ -276,14 +276,6 @@ class MedwrapWorld:
 
     # -- at the end ----------------------------------------------------------------------------------
 
-    @property
-    def stored_rows(self) -> int:
-        """Rows kept at wrappers: none, but for a wrapper that stores its source's view."""
-        stored = [
-            rows for w in self.wrappers.values() for rows in getattr(w, "stored", {}).values()
-        ]
-        return sum(rows.total for rows in stored)
-
     def require_finished(self) -> None:
         """Nothing can happen any more: then nothing may be waiting either (liveness)."""
         invariant(not self.choices(), "the run is not over")

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from viewkeeper.consistency import Verdict, check
+from viewkeeper.consistency.histories import ViewStates
+from viewkeeper.consistency.violation import as_document
 from viewkeeper.merging.algorithm import MergeAlgorithm
 from viewkeeper.merging.commit_order import ORDERS
 from viewkeeper.merging.complete_n import CompleteN, block_end
@@ -63,6 +65,8 @@ class MergeOutcome:
     torn: tuple[str, ...]
     broken_blocks: tuple[int, ...]
     transactions: int
+    # How many of the transactions changed a view.
+    changing: int
     states: int
     messages: int
 
@@ -70,7 +74,7 @@ class MergeOutcome:
     def is_good(self) -> bool:
         """Every group reaches its level, and shows whole transactions and whole blocks only."""
         met = all(
-            v.meets(level) and v.claims_hold
+            v.meets(level)
             for v, level in zip(self.verdicts, self.expected_levels, strict=True)
             if level > Level.CONVERGENT
         )
@@ -87,7 +91,8 @@ class MergeOutcome:
                     "level": str(verdict.level),
                     "expected_level": str(level),
                     "claims_hold": verdict.claims_hold,
-                    "violation": verdict.violation and verdict.violation.as_dict(),
+                    "wrong_claim": as_document(verdict.wrong_claim),
+                    "violation": as_document(verdict.violation),
                 }
                 for group, verdict, level in zip(
                     self.groups, self.verdicts, self.expected_levels, strict=True
@@ -96,13 +101,14 @@ class MergeOutcome:
             "torn": list(self.torn),
             "broken_blocks": list(self.broken_blocks),
             "transactions": self.transactions,
+            "changing": self.changing,
             "states": self.states,
             "messages": self.messages,
         }
 
     def __str__(self) -> str:
         found = [
-            f"{', '.join(g)}: {v.level}, expected {e}" + (f"\n{v.violation}" if v.level < e else "")
+            f"{', '.join(g)}: {v.level}, expected {e}" + ("" if v.meets(e) else f"\n{v.problem}")
             for g, v, e in zip(self.groups, self.verdicts, self.expected_levels, strict=True)
         ]
         return "\n".join([*found, f"torn {self.torn}, broken blocks {self.broken_blocks}"])
@@ -134,7 +140,7 @@ class MergeScheduler(Moody):
 
 def simulated_merge(
     seed: int,
-    options: MergeOptions = MergeOptions(),  # noqa: B008  (immutable)
+    options: MergeOptions = MergeOptions(),
     *,
     search: bool = False,
     watch: Watch = lambda event, groups, commits: None,
@@ -185,6 +191,7 @@ def judged_merge(
         torn=tuple(_torn(world)),
         broken_blocks=tuple(_broken_blocks(world, groups)),
         transactions=sum(len(script) for script in scenario.scripts.values()),
+        changing=_changing(world),
         states=len(world.states),
         messages=world.messages,
     )
@@ -196,6 +203,14 @@ def _verdict(world: MergeWorld, group: tuple[str, ...], *, search: bool) -> Verd
     states = [tuple(state[view] for view in group) for state in world.states]
     claims = [_cut(world, group, shown, histories.start) for shown in world.shown]
     return check([definitions[v] for v in group], histories, states, None if search else claims)
+
+
+def _changing(world: MergeWorld) -> int:
+    views = tuple(view.name for view in world.scenario.views)
+    histories = world.scenario.histories_of(views)
+    claims = [_cut(world, views, shown, histories.start) for shown in world.shown]
+    definitions = [view.definition for view in world.scenario.views]
+    return ViewStates(definitions, histories).number_changing(claims)
 
 
 def _cut(world: MergeWorld, group: tuple[str, ...], shown: frozenset[int], start: Cut) -> Cut:

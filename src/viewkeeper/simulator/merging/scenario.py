@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from viewkeeper.algebra import Bag
+from viewkeeper.algebra import Bag, Schema
 from viewkeeper.algebra.expressions import Column, Comparison, Expression, Literal, Output
 from viewkeeper.algebra.types import INTEGER
 from viewkeeper.consistency import SourceHistories
@@ -19,7 +19,7 @@ from viewkeeper.protocols.messages import Protocol
 from viewkeeper.protocols.nested_sweep import NestedSweep
 from viewkeeper.protocols.recompute import Recompute
 from viewkeeper.protocols.sweep import Sweep
-from viewkeeper.simulator.generator import Shape, Size, random_scenario
+from viewkeeper.simulator.generator import Shape, Size, random_happening, random_relations
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.definition import Occurrence, RelationName, Term, ViewDefinition
 from viewkeeper.views.level import Level
@@ -120,27 +120,27 @@ def random_merge_scenario(seed: int, painting: Painting, size: MergeSize) -> Mer
     """The scenario that this seed means for these managers at this size."""
     rng = random.Random(f"merge scenario {seed}")
     shape = Size(sources=size.sources, transactions=size.transactions, shape=Shape.ANY)
-    base = random_scenario(seed, shape)
+    relations = random_relations(rng, shape)
     count = size.views or rng.randint(2, 6)
-    definitions = [_definition(rng, f"v{n}", base.initial) for n in range(1, count + 1)]
+    definitions = [_definition(rng, f"v{n}", relations) for n in range(1, count + 1)]
     views = tuple(_managed(rng, definition, painting, size.every) for definition in definitions)
     if painting is Painting.PA and all(v.promise.level is Level.COMPLETE for v in views):
         views = (ManagedView(definitions[0], NestedSweep), *views[1:])
     if painting is Painting.COMPLETE_N and all(v.every == 1 for v in views):
         views = (ManagedView(definitions[0], Sweep, every=size.every), *views[1:])
-    ties = dict(_ties(rng, base.scripts, size.global_pairs))
-    return MergeScenario(views, base.initial, base.scripts, ties)
+    initial, scripts = random_happening(rng, shape, relations, definitions)
+    ties = dict(_ties(rng, scripts, size.global_pairs))
+    return MergeScenario(views, initial, scripts, ties)
 
 
 def _definition(
-    rng: random.Random, name: str, relations: Mapping[RelationName, Bag]
+    rng: random.Random, name: str, relations: Mapping[RelationName, Schema]
 ) -> ViewDefinition:
     """A join of a few of the relations; each view has its own."""
     count = rng.randint(1, min(RELATIONS_PER_VIEW_MAX, len(relations)))
     chosen = rng.sample(sorted(relations), count)
     occurrences = tuple(
-        Occurrence(f"x{n}", relation, relations[relation].schema)
-        for n, relation in enumerate(chosen, 1)
+        Occurrence(f"x{n}", relation, relations[relation]) for n, relation in enumerate(chosen, 1)
     )
     predicates: list[Expression] = []
     for left, right in itertools.pairwise(occurrences):

@@ -244,6 +244,8 @@ class MergeWorld:
         relevance = self.integrator.number_view(name, sources)
         self._send(INTEGRATOR, MERGE, relevance)
         self._send(name, MERGE, ActionList(name, (relevance.row,), Replacement(extent)))
+        self.block_is_open = self.every > 1
+        self._tell_blocks(relevance.row, is_end=True)
 
     def _drop(self, name: str) -> None:
         del self.managers[name], self.integrator.views[name]

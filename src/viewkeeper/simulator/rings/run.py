@@ -93,18 +93,14 @@ class RingScheduler(Moody):
 
 def ring_scenario(seed: int, size: Size, options: RingOptions) -> Scenario:
     """The scenario that the seed means: one term, or several over some of the sources each."""
-    scenario = random_scenario(seed, size)
-    definition = scenario.definition
-    if options.protocol == RingTerms.name:
-        terms = _terms(random.Random(f"terms {seed}"), definition.terms[0])
-    else:
+
+    def shaped(definition: ViewDefinition) -> ViewDefinition:
         terms = definition.terms[:1]
-    view = ViewDefinition(definition.name, terms)
-    return Scenario(
-        view,
-        {name: rows for name, rows in scenario.initial.items() if name.source in view.sources},
-        {source: scenario.scripts[source] for source in view.sources},
-    )
+        if options.protocol == RingTerms.name:
+            terms = _terms(random.Random(f"terms {seed}"), definition.terms[0])
+        return ViewDefinition(definition.name, terms)
+
+    return random_scenario(seed, size, shaped)
 
 
 def _terms(rng: random.Random, term: Term) -> tuple[Term, ...]:

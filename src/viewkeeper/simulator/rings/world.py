@@ -98,7 +98,7 @@ class RingWorld:
         self,
         scenario: Scenario,
         make_system: MakeSystem,
-        demands: Demands = Demands(),  # noqa: B008  (immutable)
+        demands: Demands = Demands(),
         *,
         checked: bool = True,
         journal: RingJournal | None = None,

@@ -26,6 +26,13 @@ PLAIN_OF = {165: QUERY, 166: 23, 167: 24, 168: 25, 169: 30, 170: 31, 171: 32}
 # statement, and the statement itself is what has to be judged.
 WITHOUT_MEANING = frozenset({5, 13, 14, ANNOTATE, CHECKPOINT, GTID_LIST, START_ENCRYPTION})
 
+# All that a feed knows what to do with.
+UNDERSTOOD = (
+    frozenset({QUERY, STOP, ROTATE, FORMAT, XID, TABLE_MAP, HEARTBEAT, XA_PREPARE, GTID})
+    | ROW_EVENTS
+    | WITHOUT_MEANING
+)
+
 ARTIFICIAL, IGNORABLE = 0x20, 0x80
 GTID_STANDALONE, GTID_PREPARED_XA, GTID_COMPLETED_XA = 1, 64, 128
 _HEADER = struct.Struct("<IBIIIH")
@@ -65,6 +72,11 @@ class Event(NamedTuple):
     @property
     def is_artificial(self) -> bool:
         return bool(self.flags & ARTIFICIAL) or self.end == 0
+
+
+def is_understood(event: Event) -> bool:
+    """Whether a feed can go past the event: it knows it, or the server marks it as one to be skipped."""
+    return event.type in UNDERSTOOD or bool(event.flags & IGNORABLE)
 
 
 @dataclass(frozen=True, slots=True)

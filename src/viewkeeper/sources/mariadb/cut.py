@@ -35,7 +35,7 @@ from viewkeeper.sources.mariadb.catalogue import Catalogue, Table, quoted, refus
 from viewkeeper.sources.mariadb.columns import Column
 from viewkeeper.sources.mariadb.connection import LOCK_WAIT_TIMEOUT, Link, rows, translated
 from viewkeeper.sources.mariadb.keys import chunks, distinct_keys, keyed_sql, part_condition
-from viewkeeper.sources.mariadb.places import Place, compare, place_of
+from viewkeeper.sources.mariadb.places import Place, compare, is_log_file, place_of
 from viewkeeper.sources.mariadb.prepared import execute
 
 BATCH_ROWS = 20_000
@@ -71,6 +71,15 @@ def snapshot_place(link: Link, source: str) -> Place:
             source=source,
             retryable=False,
             hint=f"viewkeeper check --setup-sql {source} prints the settings it needs",
+        )
+    if not is_log_file(file):
+        raise SourceError(
+            "log-in-engine",
+            f"source {source} keeps its binary log in a storage engine ({file})",
+            source=source,
+            retryable=False,
+            detail="places in it are not those of a file, by which cuts and the feed are put in order",
+            hint="remove binlog_storage_engine from the [mysqld] section and restart the server",
         )
     return Place(file, int(found["binlog_snapshot_position"]))
 

@@ -142,7 +142,7 @@ class MariaDBFeed(Feed):
             self._group = None
         elif event.type == binlog.FORMAT:
             self._new_file()
-        elif not self._means_nothing(event):
+        elif not binlog.is_understood(event):
             raise self._stop(
                 "unknown-event", f"the log holds an event of unknown type {event.type}",
                 "this server is newer than Viewkeeper knows, or the log is damaged",
@@ -151,11 +151,6 @@ class MariaDBFeed(Feed):
         if self._group is None and event.type not in (binlog.ROTATE, binlog.STOP):
             self._advance(self._place.gtid)
         return items
-
-    @staticmethod
-    def _means_nothing(event: binlog.Event) -> bool:
-        known = event.type in (binlog.ROTATE, binlog.STOP) or event.type in binlog.WITHOUT_MEANING
-        return known or bool(event.flags & binlog.IGNORABLE)
 
     def _advance(self, gtid: str) -> None:
         stream = self._stream
@@ -341,6 +336,10 @@ class MariaDBFeed(Feed):
             after = shape_after(before, now, verdict)
             self._now_is(relation, after, Doubt(text, verdict.rewrites))
             yield self._schema_change(relation, (before, after), verdict, text)
+            return
+        if now is not None:
+            # Views read a table by its name, which another one has by now: they stay where they are
+            # until the statement that gave it the name.
             return
         renamed_to = self._surroundings.name_of(*moved)
         if not verdict.only_renames:

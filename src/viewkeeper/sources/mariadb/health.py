@@ -8,7 +8,10 @@ from viewkeeper.sources.mariadb.places import Place, file_number
 
 
 def read_health(link: Link, feed_at: Place | None) -> Health:
-    """``feed_at`` is where the open feed stands; None when there is none."""
+    """``feed_at`` is where the open feed stands, or the views; None when neither is known.
+
+    How old that is, its log does not tell without being read.
+    """
     files = [(str(name), int(size)) for name, size, *_ in rows(link, "SHOW BINARY LOGS")]
     retained = sum(size for _, size in files)
     if feed_at is None:

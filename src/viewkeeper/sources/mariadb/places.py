@@ -38,6 +38,11 @@ class Place:
         return {"file": self.file, "offset": self.offset, "born": self.born, "gtid": self.gtid}
 
 
+def is_log_file(file: str) -> bool:
+    """Whether a log of this name is a file of numbered events; others have another ending."""
+    return file.rpartition(".")[2].isdigit()
+
+
 def file_number(file: str) -> int:
     return int(file.rpartition(".")[2])
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.interface import Finding
+from viewkeeper.sources.mariadb import binlog
 from viewkeeper.sources.mariadb.catalogue import Catalogue, Table
 from viewkeeper.sources.mariadb.connection import Link, rows, variables
 from viewkeeper.sources.mariadb.keys import CHUNK_BYTES_MAX
@@ -15,6 +16,14 @@ from viewkeeper.sources.mariadb.setup import DURABLE, NEEDED
 # The first version with JSON_TABLE.
 VERSION_MIN = (10, 6)
 RETENTION_SECONDS_MIN = 24 * 3600
+LOG_IN_ENGINE = "log-in-engine"
+LOG_VARIABLES = (
+    "log_bin",
+    "binlog_expire_logs_seconds",
+    "max_allowed_packet",
+    "wsrep_on",
+    "binlog_storage_engine",
+)
 
 _WHY = {
     "binlog_format": "changes logged as statements do not tell the rows they changed",
@@ -32,8 +41,10 @@ def findings(
     catalogue: Catalogue,
     relations: Sequence[str],
     try_feed: Callable[[], object],
+    logged: Callable[[], Iterable[binlog.Event]],
 ) -> list[Finding]:
-    """``try_feed`` starts reading the log, to see whether the feed's user may."""
+    """``try_feed`` starts reading the log, to see whether the feed's user may; ``logged`` gives some of
+    the newest file's events."""
     found = list(_version(link))
     if not found:
         found += _log(link, source)
@@ -41,7 +52,8 @@ def findings(
         found += _replication(link, catalogue, relations)
         found += _values(link)
         found += _relations(link, catalogue, relations)
-        found += _feed(try_feed)
+        if not any(finding.code == LOG_IN_ENGINE for finding in found):
+            found += _feed(try_feed, logged)
     if not any(finding.severity == "refused" for finding in found):
         found.insert(0, Finding("exact", "ok", f"source {source} can be kept exactly"))
     return found
@@ -63,9 +75,17 @@ def _version(link: Link) -> Iterator[Finding]:
 
 
 def _log(link: Link, source: str) -> Iterator[Finding]:
-    found = variables(
-        link, "log_bin", "binlog_expire_logs_seconds", "max_allowed_packet", "wsrep_on"
-    )
+    return log_findings(source, variables(link, *LOG_VARIABLES))
+
+
+def log_findings(source: str, found: Mapping[str, str]) -> Iterator[Finding]:
+    """What the server's variables say of its log. Pure."""
+    if (engine := log_engine(found)) is not None:
+        yield Finding(
+            "log-in-engine", "refused", f"source {source} keeps its binary log in {engine}: its places"
+            " are not those of a file, by which cuts and the feed are put in order",
+            "remove binlog_storage_engine from the [mysqld] section and restart the server",
+        )  # fmt: skip
     if found.get("log_bin") != "ON":
         yield Finding(
             "no-binary-log", "refused", f"source {source} keeps no binary log",
@@ -165,8 +185,29 @@ def _table(table: Table) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _feed(try_feed: Callable[[], object]) -> Iterator[Finding]:
+def _feed(
+    try_feed: Callable[[], object], logged: Callable[[], Iterable[binlog.Event]]
+) -> Iterator[Finding]:
     try:
         try_feed()
+        yield from event_findings(logged())
     except SourceError as error:
         yield Finding(error.code, "refused", f"{error.message}: {error.detail}", error.hint)
+
+
+def event_findings(events: Iterable[binlog.Event]) -> Iterator[Finding]:
+    """Whether the log has events at which a feed would stop. Pure."""
+    unknown = sorted({event.type for event in events if not binlog.is_understood(event)})
+    if unknown:
+        yield Finding(
+            "unknown-event", "refused",
+            f"the log holds events of unknown types: {', '.join(map(str, unknown))}; a feed stops there",
+            "this server is newer than Viewkeeper knows: turn off the setting that writes them, or"
+            " use a newer Viewkeeper",
+        )  # fmt: skip
+
+
+def log_engine(found: Mapping[str, str]) -> str | None:
+    """The storage engine that keeps the log, where it is not in files (MariaDB 12.3 and newer)."""
+    engine = found.get("binlog_storage_engine") or ""
+    return None if engine.lower() in ("", "none", "null") else engine

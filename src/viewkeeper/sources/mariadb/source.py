@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ import pymysql
 
 from viewkeeper.errors import SourceError, invariant
 from viewkeeper.sources.interface import Finding, Health, Position, RelationSchema, Source
+from viewkeeper.sources.mariadb import binlog
 from viewkeeper.sources.mariadb.catalogue import Catalogue, Table, refuse_problems
 from viewkeeper.sources.mariadb.connection import (
     Link,
@@ -37,6 +38,10 @@ from viewkeeper.sources.mariadb.setup import (
 )
 from viewkeeper.sources.mariadb.stream import BinlogStream
 from viewkeeper.sources.urls import SourceUrl
+
+# A check looks at so many events of the newest file, and waits so long for the next one.
+EVENTS_LOOKED_AT = 2_000
+LOOK_SECONDS = 0.5
 
 
 class MariaDBSource(Source):
@@ -81,7 +86,21 @@ class MariaDBSource(Source):
 
     def preflight(self, relations: Sequence[str]) -> list[Finding]:
         with self._asking(f"check source {self.name}") as link:
-            return findings(self.name, link, self._catalogue, relations, self.start_position)
+            catalogue = self._catalogue
+            return findings(
+                self.name, link, catalogue, relations, self.start_position, self._logged
+            )
+
+    def _logged(self) -> Iterator[binlog.Event]:
+        """Some of the newest file's events, from its beginning."""
+        place = place_of(self.start_position())
+        first = Place(place.file, FIRST_OFFSET)
+        with closing(BinlogStream(connect(self._feed_url, self.name), self.name, first)) as stream:
+            for _ in range(EVENTS_LOOKED_AT):
+                event = stream.next(LOOK_SECONDS)
+                if event is None:
+                    return
+                yield event
 
     def setup_sql(self, relations: Sequence[str]) -> str:
         return setup_script(self._url, self._feed_url, self._catalogue, relations)
@@ -154,9 +173,12 @@ class MariaDBSource(Source):
                 detail="a commit that is in the log is not visible yet: it waits for a replica",
             )
 
-    def health(self) -> Health:
+    def health(self, reached: Position | None = None) -> Health:
+        place = None if reached is None else place_of(reached)
+        if self._feed is not None:
+            place = self._feed.place
         with self._asking(f"ask source {self.name} how it is") as link:
-            return read_health(link, self._feed.place if self._feed is not None else None)
+            return read_health(link, place)
 
     def close(self) -> None:
         with self._guard:

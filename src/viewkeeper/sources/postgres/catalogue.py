@@ -189,6 +189,19 @@ def _fingerprint(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:16]
 
 
+def alike(one: RelationSchema, other: RelationSchema) -> bool:
+    """Whether rows of one are rows of the other, told apart by the same columns."""
+    return one.schema == other.schema and set(one.key) == set(other.key)
+
+
+def differ(one: Described, other: Described) -> bool:
+    """Whether two descriptions of a table are read differently, or have not the same partitions."""
+    if not alike(one.relation, other.relation) or one.partitions != other.partitions:
+        return True
+    codecs = [[codec_for(c.type) for c in each.readable] for each in (one, other)]
+    return codecs[0] != codecs[1]
+
+
 def names_to_oids(
     rows: Sequence[tuple[Any, ...]], relations: Sequence[str] | None, source: str
 ) -> dict[str, int]:

@@ -44,14 +44,15 @@ ATTEMPTS_MAX = 4
 
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
-# One statement, one snapshot. The insert position is read after the snapshot was taken: whatever
+# One statement, one snapshot: so it is certain that the feed brings all that this sees. The insert position is read after the snapshot was taken: whatever
 # that sees lies before it.
 _STATE = """
 SELECT pg_current_snapshot()::text, pg_current_wal_insert_lsn()::text,
        pg_current_wal_flush_lsn()::text, pg_export_snapshot(), pg_is_in_recovery(),
        pg_postmaster_start_time()::text,
        (SELECT system_identifier::text FROM pg_control_system()),
-       (SELECT timeline_id::int8 FROM pg_control_checkpoint())
+       (SELECT timeline_id::int8 FROM pg_control_checkpoint()),
+       ({look})
 """
 
 
@@ -85,8 +86,10 @@ class PostgresCut(Cut):
             self._link.run("ROLLBACK")
         else:
             raise _changing(self._source.name)
-        row = [column[0].as_py() for column in self._link.table(_STATE).columns]
-        snapshot, insert, flushed, exported, standby, started, system, timeline = row
+        watch = self._source.watch
+        state = self._link.table(_STATE.format(look=watch.statement))
+        row = [column[0].as_py() for column in state.columns]
+        snapshot, insert, flushed, exported, standby, started, system, timeline, look = row
         if standby:
             raise _not_primary(self._source.name)
         self.life = started
@@ -95,6 +98,7 @@ class PostgresCut(Cut):
         self._snapshot = Snapshot.parsed(snapshot)
         if lsn_number(flushed) < lsn_number(insert):
             self._source.links.hasten()
+        watch.judge(look, self._described)
 
     def _lock_all(self, relations: Sequence[str], *, fresh: bool) -> bool:
         """Lock the relations; False when another one answers to a name than we thought.

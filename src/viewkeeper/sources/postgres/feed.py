@@ -28,7 +28,8 @@ from viewkeeper.sources.postgres import pgoutput
 from viewkeeper.sources.postgres.columns import PLAIN, NotPlain, decoded
 from viewkeeper.sources.postgres.position import make_position, widened, widened_all
 from viewkeeper.sources.postgres.replication import ReplicationStream
-from viewkeeper.sources.postgres.tracking import Tracked, TrackedRelations, identity_lost
+from viewkeeper.sources.postgres.tracking import Same, Tracked, TrackedRelations, identity_lost
+from viewkeeper.sources.postgres.watching import Seen, Watch
 from viewkeeper.sources.stretch import Stretch, one_by_one
 from viewkeeper.sources.urls import SourceUrl
 
@@ -37,6 +38,10 @@ STRETCH_MESSAGES_MIN = 300
 MESSAGES_PER_READ_MAX = 3_000
 # After a stretch, the next one is waited for until it has so many messages, at most so long.
 LINGER_MESSAGES_MAX, LINGER_SECONDS, LINGER_STEP_SECONDS = 9_000, 0.03, 0.002
+# How often it is looked, at least, at what the feed rests on beside the stream.
+LOOK_SECONDS = 1.0
+# For so long a place is not told while somebody may have altered what the feed rests on.
+UNSURE_SECONDS = 1.0
 # With this prefix an application says what its transaction is part of:
 # SELECT pg_logical_emit_message(true, 'viewkeeper.transaction', '{"id": "…", "parts": 2}').
 TIE_PREFIX = "viewkeeper.transaction"
@@ -60,6 +65,7 @@ class PostgresFeed(Feed):
         *,
         life: str,
         xid_near: int,
+        watch: Watch | None = None,
     ) -> None:
         self.position = start
         self.life = life
@@ -75,6 +81,13 @@ class PostgresFeed(Feed):
         # Whether the last items were a stretch.
         self._is_flood = False
         self._handlers = self._handler_table()
+        # What the feed rests on beside the stream, when it was last looked at, and what that found
+        # which nothing in the stream had told of.
+        self._watch = watch
+        self._looked_at = time.monotonic()
+        self._suspected: tuple[int, frozenset[int]] = (0, frozenset())
+        self._unsure_since: float | None = None
+        self._tell_watch()
         self._stream = ReplicationStream(source, url, instance, int(start["lsn"]))
 
     # -- reading ----------------------------------------------------------------------------------
@@ -104,6 +117,7 @@ class PostgresFeed(Feed):
             if self._is_flood:
                 self._linger(items_max)
             self._settle()
+            self._look_if_due()
             now = time.monotonic()
             if self._items or now >= deadline:
                 break
@@ -188,6 +202,66 @@ class PostgresFeed(Feed):
         if sent_lsn > int(last["lsn"]) and not self._skip:
             self._items.append(Progress(self._source, self._at(sent_lsn)))
 
+    # -- beside the stream ------------------------------------------------------------------------
+
+    def _look_if_due(self) -> None:
+        """Look before a place is told without rows, for they may be missing; and every now and then.
+
+        A transaction needs no look: before it is applied, a cut is opened, which looks.
+        """
+        if self._watch is None:
+            return
+        is_place = bool(self._items) and isinstance(self._items[-1], Progress)
+        if is_place or time.monotonic() - self._looked_at >= LOOK_SECONDS:
+            self._looked_at = time.monotonic()
+            self._look(self._watch)
+
+    def _look(self, watch: Watch) -> None:
+        """Raises SourceError where the feed lacks rows; tells a change that the stream has not told.
+
+        What a look sees may not be in the stream yet. So it counts once the stream has passed it, and
+        the next look still sees it.
+        """
+        seen = watch.look()
+        found = {}
+        for oid, tracked in sorted(self._relations.by_oid.items()):
+            if watch.differs(seen, oid) or tracked.is_doubted:
+                rewritten = watch.is_rewritten(seen, oid)
+                now = self._relations.compared(oid, rewritten=rewritten)
+                if isinstance(now, Same):
+                    watch.adopt(seen, oid)
+                else:
+                    found[oid] = now
+        since, suspected = self._suspected
+        last = self._items[-1] if self._items else None
+        is_between = self._transaction is None and not self._messages
+        certain = sorted(found.keys() & suspected)
+        if certain and is_between and isinstance(last, Progress) and last.position["lsn"] >= since:
+            (fields,) = self._relations.found(certain[0], found[certain[0]], seen)
+            self._items[-1] = SchemaChange(self._source, last.position, **fields)
+            watch.adopt(seen, certain[0])
+            self._tell_watch()
+        else:
+            if found.keys() != suspected:
+                self._suspected = seen.lsn, frozenset(found)
+            if (found or self._is_unsure(seen)) and isinstance(last, Progress):
+                self._items.pop()  # the place is told once it is known what is there
+        if found:
+            watch.hasten()
+
+    def _is_unsure(self, seen: Seen) -> bool:
+        """Whether a commit may be in the stream of which a look shows nothing yet: for a moment only,
+        for who is at work for longer is not between the log and visibility."""
+        now = time.monotonic()
+        self._unsure_since = (self._unsure_since or now) if seen.is_altering else None
+        return self._unsure_since is not None and now - self._unsure_since < UNSURE_SECONDS
+
+    def _tell_watch(self) -> None:
+        if self._watch is not None:
+            tracked = self._relations.by_oid.values()
+            doubted = [each.name for each in tracked if each.is_doubted]
+            self._watch.follow([each.described for each in tracked], doubted)
+
     def confirm(self, position: Position) -> None:
         self._stream.confirm(int(position["lsn"]))
 
@@ -254,9 +328,12 @@ class PostgresFeed(Feed):
             yield Progress(self._source, end)
 
     def _on_relation(self, payload: bytes) -> None:
-        change = self._relations.meet(pgoutput.decode_relation(payload))
-        if change is not None:
-            (self._transaction or self._outside()).schema(change)
+        transaction = self._transaction or self._outside()
+        for change in self._relations.meet(pgoutput.decode_relation(payload), transaction.xid):
+            if self._watch is not None:
+                self._watch.look()  # columns that the publication leaves out are no schema change
+            transaction.schema(change)
+            self._tell_watch()
 
     def _on_unknown(self, payload: bytes) -> None:
         raise self._broken(f"it sent a message of the unknown kind {payload[:1]!r}")
@@ -331,8 +408,10 @@ class PostgresFeed(Feed):
         except ValueError:
             # Everybody at the server may send messages; one that is not our trigger's tells nothing.
             note = {"tag": "a message", "unclear": "it is not from our event trigger"}
-        for change in self._relations.noted(note):
-            (self._transaction or self._outside()).schema(change)
+        transaction = self._transaction or self._outside()
+        for change in self._relations.noted(note, transaction.xid):
+            transaction.schema(change)
+            self._tell_watch()
 
     def _tie(self, content: bytes) -> tuple[str, int]:
         try:

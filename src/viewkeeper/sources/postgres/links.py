@@ -12,6 +12,8 @@ from viewkeeper.sources.urls import SourceUrl
 
 # Connections for cuts that are kept open between them: connecting costs far more than a cut.
 IDLE_LINKS_MAX = 4
+# What a feed waits for while it reads nothing: no longer than for a sign of life from its stream.
+LOOK_SECONDS_MAX = 6.0
 
 
 class Links:
@@ -38,6 +40,10 @@ class Links:
             if not control.closed:
                 raise
         return self._current().ask(sql, parameters, seconds_max)
+
+    def look(self, sql: str) -> list[tuple[Any, ...]]:
+        """A question that is asked again and again anyway: a link that is silent is noticed soon."""
+        return self._current().ask(sql, (), LOOK_SECONDS_MAX)
 
     def _current(self) -> Control:
         with self._lock:

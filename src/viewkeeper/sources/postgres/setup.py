@@ -27,6 +27,13 @@ _TAGS = (
 )  # fmt: skip
 
 
+# Which row of the publication, and which of the table in it, each with the transaction that wrote it.
+ENTRY = "p.oid::text || '/' || p.xmin::text || '/' || r.oid::text || '/' || r.xmin::text"
+_ENTRIES = (
+    "FROM pg_catalog.pg_publication_rel r JOIN pg_catalog.pg_publication p ON p.oid = r.prpubid"
+)
+
+
 def instance_name(source: str, url: SourceUrl) -> str:
     """The name of our slot, publication and schema there: the option ``instance`` or the source's."""
     chosen = url.options.get("instance")
@@ -68,9 +75,19 @@ def setup_statements(instance: str, tables: Sequence[str], *, triggers: bool) ->
         f"CREATE TABLE IF NOT EXISTS {schema}.relation_history (number bigint GENERATED ALWAYS AS "
         "IDENTITY PRIMARY KEY, description jsonb NOT NULL)"
     )
+    yield f"ALTER TABLE {schema}.relation_history ADD COLUMN IF NOT EXISTS lsn pg_lsn"
+    yield (
+        f"ALTER TABLE {schema}.relation_history ALTER COLUMN lsn "
+        "SET DEFAULT pg_current_wal_insert_lsn()"
+    )
     yield (
         f"CREATE TABLE IF NOT EXISTS {schema}.former_identity (oid oid PRIMARY KEY, "
         "identity text NOT NULL)"
+    )
+    # Since when each table has been published as it is: one that was taken out and put back is not.
+    yield (
+        f"CREATE TABLE IF NOT EXISTS {schema}.published (oid oid PRIMARY KEY, entry text NOT NULL, "
+        "since pg_lsn NOT NULL)"
     )
     for table in tables:
         yield _full_identity(schema, table)
@@ -111,20 +128,32 @@ END""")
 
 
 def _publication_statements(instance: str, tables: Sequence[str]) -> Iterator[str]:
-    name = quote(instance)
+    name, ours = quote(instance), f"p.pubname = {literal(instance)}"
+    options = "(publish = 'insert, update, delete, truncate', publish_via_partition_root = true)"
     yield _block(
-        f"BEGIN IF NOT EXISTS (SELECT FROM pg_catalog.pg_publication "
-        f"WHERE pubname = {literal(instance)}) THEN CREATE PUBLICATION {name} "
-        "WITH (publish = 'insert, update, delete, truncate', publish_via_partition_root = true); "
-        "END IF; END"
+        f"BEGIN IF NOT EXISTS (SELECT FROM pg_catalog.pg_publication p WHERE {ours}) THEN "
+        f"CREATE PUBLICATION {name} WITH {options}; "
+        f"ELSIF EXISTS (SELECT FROM pg_catalog.pg_publication p WHERE {ours} AND NOT (p.pubinsert "
+        "AND p.pubupdate AND p.pubdelete AND p.pubtruncate AND p.pubviaroot)) THEN "
+        f"ALTER PUBLICATION {name} SET {options}; END IF; END"
     )
     for table in tables:
+        oid = f"{literal(table)}::regclass"
+        # What a transaction wrote before its table was published is not in the feed, whenever it
+        # commits: the lock waits for those that have written.
         yield _block(
-            f"BEGIN IF NOT EXISTS (SELECT FROM pg_catalog.pg_publication_rel r "
-            "JOIN pg_catalog.pg_publication p ON p.oid = r.prpubid "
-            f"WHERE p.pubname = {literal(instance)} "
-            f"AND r.prrelid = {literal(table)}::regclass) THEN "
+            "DECLARE narrow boolean := (SELECT (to_jsonb(r) ->> 'prqual') IS NOT NULL OR "
+            f"(to_jsonb(r) ->> 'prattrs') IS NOT NULL {_ENTRIES} WHERE {ours} AND r.prrelid = {oid}); "
+            "BEGIN IF narrow IS DISTINCT FROM false THEN "
+            f"LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE; "
+            f"IF narrow THEN ALTER PUBLICATION {name} DROP TABLE {table}; END IF; "
             f"ALTER PUBLICATION {name} ADD TABLE {table}; END IF; END"
+        )
+        yield (
+            f"INSERT INTO {name}.published AS k SELECT r.prrelid, {ENTRY}, "
+            f"pg_catalog.pg_current_wal_insert_lsn() {_ENTRIES} WHERE {ours} AND r.prrelid = {oid} "
+            "ON CONFLICT (oid) DO UPDATE SET entry = EXCLUDED.entry, since = EXCLUDED.since "
+            "WHERE k.entry <> EXCLUDED.entry"
         )
 
 
@@ -207,10 +236,11 @@ BEGIN
 
 
 def history_grants(instance: str, user: str) -> Iterator[str]:
-    """Old names are looked up by whoever opens a feed."""
+    """Old names, and since when tables are published, are looked up by whoever opens a feed."""
     schema = quote(instance)
     yield f"GRANT USAGE ON SCHEMA {schema} TO {quote(user)}"
-    yield f"GRANT SELECT ON TABLE {schema}.relation_history TO {quote(user)}"
+    for table in ("relation_history", "published"):
+        yield f"GRANT SELECT ON TABLE {schema}.{table} TO {quote(user)}"
 
 
 def grant_statements(user: str, tables: Sequence[str], *, feeds: bool) -> Iterator[str]:
@@ -238,6 +268,7 @@ def script(instance: str, sections: Sequence[tuple[str, Sequence[str]]]) -> str:
         f"-- What Viewkeeper needs here, under the name {instance}. Run it as a superuser with psql.",
         "-- It needs wal_level = logical in postgresql.conf (and a restart, if it was not).",
         "SET lock_timeout = '3s';  -- rather stop and be run again than make your writers wait",
+        "SET synchronous_commit = local;  -- what is noted here must not be later than the log's end",
     ]
     for title, statements in sections:
         parts.append(f"\n-- {title}")

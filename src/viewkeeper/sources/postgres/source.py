@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from viewkeeper.errors import SourceError, UsageError
@@ -42,12 +43,15 @@ from viewkeeper.sources.postgres.position import (
 )
 from viewkeeper.sources.postgres.preflight import findings
 from viewkeeper.sources.postgres.settling import Settling
-from viewkeeper.sources.postgres.tracking import TrackedRelations
+from viewkeeper.sources.postgres.tracking import TrackedRelations, replaced
+from viewkeeper.sources.postgres.watching import Watch
 from viewkeeper.sources.urls import SourceUrl
 
 # Creating a slot waits for every transaction that is running.
 SLOT_SECONDS_MAX = 120.0
 PATIENCE = Backoff(patience_seconds=30.0)
+# A commit is in the log a moment before it is visible.
+VISIBLE_PATIENCE = Backoff(first_seconds=0.005, most_seconds=0.2, patience_seconds=3.0)
 SLOT_PATIENCE = Backoff(first_seconds=0.05, most_seconds=0.5, patience_seconds=3.0)
 
 _PLACE = """
@@ -76,6 +80,17 @@ LEFT JOIN pg_type e ON e.oid = t.typelem LEFT JOIN pg_namespace en ON en.oid = e
 WHERE t.typtype <> 'd'
 """
 
+_PUBLISHED_SINCE = (
+    """
+SELECT o.oid::int8, k.since - '0/0', k.entry IS NOT DISTINCT FROM (
+  SELECT """
+    + statements.ENTRY
+    + """ FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid
+  WHERE p.pubname = %s AND r.prrelid = o.oid)
+FROM unnest(%s::oid[]) AS o(oid) LEFT JOIN {table} k ON k.oid = o.oid
+"""
+)
+
 
 class PostgresSource(Source):
     """One PostgreSQL database. Cuts and feeds may be used in other threads than the source."""
@@ -90,8 +105,11 @@ class PostgresSource(Source):
         self._url, self._feed_url, self._allow_setup = url, feed_url, allow_setup
         self.links = Links(name, url)
         self.settling = Settling(name, self.links.ask)
+        self.watch = Watch(name, self.instance, self.links.look, self.links.hasten)
         # What cuts lock; checked again under the lock.
         self._described: dict[str, Described] = {}
+        # What relations are taken for where the next feed starts.
+        self._believed: dict[str, RelationSchema] = {}
 
     def __repr__(self) -> str:
         return f"PostgresSource({self.name}, {self._url})"
@@ -233,7 +251,9 @@ class PostgresSource(Source):
     def _patiently(self, statement: str) -> None:
         """A lock that is not to be had soon is asked for again later: writers queue behind us."""
         retrying(
-            lambda: self.links.ask(f"SET lock_timeout = '500ms'; {statement}"),
+            lambda: self.links.ask(
+                f"SET lock_timeout = '500ms'; SET synchronous_commit = local; {statement}"
+            ),
             PATIENCE,
             randomness=random.Random(),
         )
@@ -266,15 +286,58 @@ class PostgresSource(Source):
     def compare_positions(self, left: Position, right: Position) -> int:
         return compare(left, right, self.name)
 
+    def check_followed(self, relations: Mapping[str, Position]) -> None:
+        """What was written while a table was not published is in no feed, also if it is again."""
+        table = f"{quote(self.instance)}.published"
+        if not relations or not self._may_read(table):
+            return
+        names = self.links.ask(NAMES)
+        oids: dict[str, int] = {}
+        for relation in relations:
+            with suppress(SourceError):  # one that is gone by now, the feed tells of
+                oids |= names_to_oids(names, [relation], self.name)
+        rows = self.links.ask(
+            _PUBLISHED_SINCE.format(table=table), [self.instance, list(oids.values())]
+        )
+        found = {row[0]: row[1:] for row in rows}
+        for name, oid in oids.items():
+            since, is_so = found[oid]
+            if since is None:
+                raise replaced(self.name, name, "a statement while no run was there")
+            if not is_so or int(since) > int(relations[name]["lsn"]):
+                detail = f"{name} was not in it as it is, all the time since the views' last state"
+                raise self.watch.lacking("not-published", detail)
+
+    def _may_read(self, table: str) -> bool:
+        asked = (
+            "SELECT to_regclass(%s) IS NOT NULL AND has_table_privilege(to_regclass(%s), 'SELECT')"
+        )
+        try:
+            return bool(self.links.ask(asked, [table, table])[0][0])
+        except SourceError as error:
+            if error.retryable:
+                raise
+            return False  # nor the schema
+
+    def believe(self, known: Mapping[str, RelationSchema]) -> None:
+        self._believed = dict(known)
+
     def feed(self, relations: Sequence[str], start: Position) -> Feed:
-        known = self._describe_then(relations)
+        known = self._describe_then(relations, start)
         self.settling.draw_fence()
         _, started, system, timeline, xid_near, _ = self._place()
         require_same_history(start, make_position(system, timeline, 0), self.name)
         self._require_slot(start)
-        self._require_published(known)
+        self.watch.begin(known.values())
+        # Again: what the feed takes them for must not be older than what it is compared with.
+        known = self._describe_then(relations, start)
         tracked = TrackedRelations(
-            self.name, list(known.values()), self._look_up_types, self._describe_now
+            self.name,
+            list(known.values()),
+            self._look_up_types,
+            self._describe_now,
+            self._believed,
+            self,
         )
         # A feed of ours that was closed just now may still hold the slot for a moment.
         return retrying(
@@ -286,37 +349,80 @@ class PostgresSource(Source):
                 start,
                 life=started,
                 xid_near=int(xid_near),
+                watch=self.watch,
             ),
             SLOT_PATIENCE,
             randomness=random.Random(),
         )
 
-    def _describe_then(self, relations: Sequence[str]) -> dict[str, Described]:
-        """As `describe`, and relations that were dropped or renamed since, as they were before."""
+    def _describe_then(self, relations: Sequence[str], start: Position) -> dict[str, Described]:
+        """As `describe`; but what had another table's name at the start, or no longer has its own, as
+        it was before that."""
         names = self.links.ask(NAMES)
+        has_history = self._has_history()
         known: dict[str, Described] = {}
         for relation in relations:
+            former = self._former(relation, start) if has_history else None
             try:
-                known |= self.describe(names_to_oids(names, [relation], self.name))
-            except SourceError:
-                former = self._former(relation)
+                now = self.describe(names_to_oids(names, [relation], self.name))[relation]
+            except (SourceError, KeyError):
                 if former is None:
-                    raise
-                known[relation] = former
+                    raise unknown_relation(relation, self.name) from None
+                known[relation] = former[0]
+                continue
+            is_other = former is not None and former[1] and former[0].oid != now.oid
+            known[relation] = former[0] if former is not None and is_other else now
         return known
 
-    def _former(self, relation: str) -> Described | None:
+    def _has_history(self) -> bool:
         table = f"{quote(self.instance)}.relation_history"
-        if not self.links.ask("SELECT to_regclass(%s) IS NOT NULL", [table])[0][0]:
-            return None
+        return bool(self.links.ask("SELECT to_regclass(%s) IS NOT NULL", [table])[0][0])
+
+    def _former(self, relation: str, start: Position) -> tuple[Described, bool] | None:
+        """What had the name before it was changed: the first change behind the start, else the last.
+
+        And whether it was behind the start.
+        """
+        table = f"{quote(self.instance)}.relation_history"
         rows = self.links.ask(
-            f"SELECT h.description FROM {table} h WHERE %s IN ("
+            f"SELECT h.description, h.lsn - '0/0' > %s FROM (SELECT h.number, h.description, "
+            f"(to_jsonb(h) ->> 'lsn')::pg_lsn AS lsn FROM {table} h) h WHERE %s IN ("
             "CASE WHEN h.description ->> 'schema' = 'public' THEN h.description ->> 'name' END, "
             "(h.description ->> 'schema') || '.' || (h.description ->> 'name')) "
-            "ORDER BY h.number DESC LIMIT 1",
-            [relation],
+            "ORDER BY (h.lsn - '0/0' > %s) IS TRUE DESC, "
+            "CASE WHEN h.lsn - '0/0' > %s THEN h.number ELSE -h.number END LIMIT 1",
+            [int(start["lsn"]), relation, int(start["lsn"]), int(start["lsn"])],
         )
-        return described(relation, rows[0][0]) if rows else None
+        return (described(relation, rows[0][0]), bool(rows[0][1])) if rows else None
+
+    # -- asked by the feed, beside its stream -----------------------------------------------------
+
+    def holder(self, name: str, xid: int) -> int | None:
+        """The table that has a relation's name, once a transaction of the log is visible."""
+        return retrying(
+            lambda: self._holder(name, xid), VISIBLE_PATIENCE, randomness=random.Random()
+        )
+
+    def _holder(self, name: str, xid: int) -> int | None:
+        asked = "SELECT %s = 0 OR pg_visible_in_snapshot(%s::text::xid8, pg_current_snapshot())"
+        if not self.links.ask(asked, [xid, xid])[0][0]:
+            raise SourceError(
+                "source-busy",
+                f"a schema change of PostgreSQL source {self.name} is in its log and not visible yet",
+                source=self.name,
+                retryable=True,
+                detail="a commit waits for a synchronous standby",
+            )
+        try:
+            return self.resolve([name])[name]
+        except SourceError as error:
+            if error.code != "unknown-relation":
+                raise
+            return None
+
+    def publishes(self, oid: int) -> bool:
+        """Whether all changes of a table are in our publication."""
+        return self.watch.publishes(oid)
 
     def _look_up_types(self, oids: Sequence[int]) -> Mapping[int, ColumnType]:
         rows = self.links.ask(_TYPES, [list(oids)])
@@ -345,24 +451,6 @@ class PostgresSource(Source):
                 f"the slot {self.instance} has moved on to {confirmed}, beyond our position",
             )
 
-    def _require_published(self, known: Mapping[str, Described]) -> None:
-        """Of the relations that exist; one that is gone was published when its changes were made."""
-        rows = self.links.ask(
-            "SELECT c.relname::text FROM pg_class c WHERE c.oid = ANY(%s::oid[]) AND c.oid NOT IN "
-            "(SELECT r.prrelid FROM pg_publication_rel r JOIN pg_publication p "
-            "ON p.oid = r.prpubid WHERE p.pubname = %s)",
-            [[each.oid for each in known.values()], self.instance],
-        )
-        if rows:
-            raise SourceError(
-                "not-published",
-                f"relations of PostgreSQL source {self.name} are not in its publication",
-                source=self.name,
-                retryable=False,
-                detail=", ".join(name for (name,) in rows),
-                hint="viewkeeper check --setup-sql prints what its owner runs",
-            )
-
     # -- cuts and health --------------------------------------------------------------------------
 
     def cut(self, relations: Sequence[str], shared: Mapping[str, Any] | None = None) -> Cut:
@@ -378,5 +466,5 @@ class PostgresSource(Source):
     def expect_cut(self) -> None:
         self.links.prepare()
 
-    def health(self) -> Health:
+    def health(self, reached: Position | None = None) -> Health:
         return health_of(self.links.ask, self.instance)

@@ -8,20 +8,44 @@ shows only when the next row comes, and what it did to the old rows is unknown.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from viewkeeper.errors import SourceError, rebuild_command
-from viewkeeper.sources.postgres.catalogue import Column, Described, described
+from viewkeeper.sources.interface import RelationSchema
+from viewkeeper.sources.postgres.catalogue import Column, Described, alike, described, differ
 from viewkeeper.sources.postgres.codec import ColumnType, codec_for
 from viewkeeper.sources.postgres.columns import ColumnDecoder
 from viewkeeper.sources.postgres.pgoutput import StreamColumn, StreamRelation, TupleDecoder
+from viewkeeper.sources.postgres.watching import Seen
 
+# What a change is said to be that no trigger has told of.
+UNTOLD = "(no event trigger recorded it)"
 # Fields of a SchemaChange, all but source and position.
 ChangeFields = dict[str, Any]
 # Documents of the given type oids, as in a description's columns; asked only for unknown types.
 LookUpTypes = Callable[[Sequence[int]], Mapping[int, ColumnType]]
+
+
+class Surroundings(Protocol):
+    """What is asked of the server beside the stream: it may be ahead of the stream, never behind."""
+
+    def holder(self, name: str, xid: int) -> int | None:
+        """The table that has a relation's name now that a transaction is visible."""
+
+    def publishes(self, oid: int) -> bool:
+        """Whether all changes of a table are in the publication."""
+
+
+class Same(enum.Enum):
+    """A look found a table as the feed has told it."""
+
+    SAME = enum.auto()
+
+
+SAME = Same.SAME
 
 
 @dataclass
@@ -34,6 +58,14 @@ class Tracked:
     columns: ColumnDecoder
     # Whether the stream has confirmed the description; before that it is what the catalogue says now.
     met: bool = False
+    # What the views take it for where the feed starts, until the feed has shown what it is.
+    believed: RelationSchema | None = None
+
+    @property
+    def is_doubted(self) -> bool:
+        """Whether the views take it for something else, and nothing has told them yet."""
+        believed = None if self.met else self.believed
+        return believed is not None and not alike(believed, self.described.relation)
 
 
 class TrackedRelations:
@@ -45,28 +77,40 @@ class TrackedRelations:
         relations: Sequence[Described],
         look_up_types: LookUpTypes,
         describe_now: Callable[[int, str], Described | None],
+        believed: Mapping[str, RelationSchema] | None = None,
+        surroundings: Surroundings | None = None,
     ) -> None:
         self._source = source
         self._look_up_types, self._describe_now = look_up_types, describe_now
-        self.by_oid = {each.oid: _tracked(each) for each in relations}
+        self._surroundings = surroundings
+        self.by_oid = {
+            each.oid: replace(_tracked(each), believed=(believed or {}).get(each.name))
+            for each in relations
+        }
 
-    def meet(self, stream: StreamRelation) -> ChangeFields | None:
-        """A RELATION message. Gives a schema change if nobody announced that it differs."""
+    # -- what the stream says ---------------------------------------------------------------------
+
+    def meet(self, stream: StreamRelation, xid: int = 0) -> Iterator[ChangeFields]:
+        """A RELATION message, in a transaction. Gives schema changes that nobody announced."""
         tracked = self.by_oid.get(stream.oid)
         if tracked is None:
-            return None
-        same = _columns_match(tracked.described, stream)
-        if same and (stream.namespace, stream.name) == _names(tracked.described):
-            tracked.met = True
-            return None
-        seen = self._from_stream(tracked, stream)
-        was_met, before = tracked.met, tracked.described
-        self.by_oid[stream.oid] = replace(_tracked(seen), met=True)
-        if not was_met:
-            return None  # the feed starts in the past, before changes that are still to come
-        return _change(tracked.name, before, seen, "(no event trigger recorded it)", rewrites=True)
+            return
+        has_its_name = (stream.namespace, stream.name) == _names(tracked.described)
+        is_as_known = has_its_name and _columns_match(tracked.described, stream)
+        if tracked.met and is_as_known:
+            return
+        seen = tracked.described if is_as_known else self._from_stream(tracked, stream)
+        if not tracked.met and tracked.believed is None:
+            # Nobody knows what it was: the feed may start before changes that are still to come.
+            self.by_oid[stream.oid] = replace(_tracked(seen), met=True)
+        elif not has_its_name:
+            holder = self._holder(tracked.name, xid)
+            yield from self._left_its_name(tracked, seen, UNTOLD, holder)
+        else:
+            self.by_oid[stream.oid] = replace(_tracked(seen), met=True)
+            yield from self._untold(tracked, seen, certain=not is_as_known)
 
-    def noted(self, note: Mapping[str, Any]) -> Iterator[ChangeFields]:
+    def noted(self, note: Mapping[str, Any], xid: int = 0) -> Iterator[ChangeFields]:
         """A message of our event trigger: what a command did to one relation."""
         if "unclear" in note:
             yield from self._all_unclear(note)
@@ -74,21 +118,125 @@ class TrackedRelations:
         oid = note["before"]["oid"]
         tracked = self.by_oid.get(oid)
         if tracked is None:
+            self._require_unnamed(note)
             return
         before = described(tracked.name, note["before"])
         statement = note["statement"] or note["tag"]
-        if note["after"] is None:
-            del self.by_oid[oid]
-            yield _change(tracked.name, before, None, statement, rewrites=False)
+        now = None if note["after"] is None else described(tracked.name, note["after"])
+        if now is None or (
+            _names(now) != _names(before) and _names(now) != _names(tracked.described)
+        ):
+            holder = self._holder(tracked.name, xid)
+            tracked = replace(tracked, described=before, met=True)
+            yield from self._left_its_name(tracked, now, statement, holder)
             return
-        after = described(_renamed(tracked.name, note), note["after"])
-        if note["after"]["partial"]:
-            # Rows would come with NULLs for their old values, and nothing would show it.
-            raise identity_lost(self._source, tracked.name)
-        self.by_oid[oid] = replace(_tracked(after), met=True)
-        yield _change(
-            tracked.name, before, after, statement, rewrites=_rewrites(before, after, note)
-        )
+        self._require_identity(now)
+        self.by_oid[oid] = replace(_tracked(now), met=True)
+        # Two tables that exchange their names are told of with the first command.
+        if _names(now) == _names(before) or differ(before, now) or note["rewritten"]:
+            rewrites = _rewrites(before, now, note)
+            yield _change(tracked.name, before, now, statement, rewrites=rewrites)
+
+    # -- what a look says -------------------------------------------------------------------------
+
+    def compared(self, oid: int, *, rewritten: bool) -> Described | Same | None:
+        """A table as it is now, where that is not what the feed has told; None when it is gone."""
+        tracked = self.by_oid[oid]
+        now = self._describe_now(oid, tracked.name)
+        if now is None or _names(now) != _names(tracked.described):
+            return now
+        self._require_identity(now)
+        is_same = not rewritten and not differ(tracked.described, now)
+        if tracked.is_doubted or not is_same:
+            return now
+        # What only the stream had described has its numbers and modifiers now, too.
+        self.by_oid[oid] = replace(_tracked(now), met=tracked.met, believed=tracked.believed)
+        return SAME
+
+    def found(self, oid: int, now: Described | None, seen: Seen) -> Iterator[ChangeFields]:
+        """What a look has found, and the feed has passed: nothing in it has told of the change."""
+        tracked = self.by_oid[oid]
+        if now is None or _names(now) != _names(tracked.described):
+            holder = seen.holders.get(tracked.name)
+            yield from self._left_its_name(tracked, now, UNTOLD, holder)
+            return
+        self.by_oid[oid] = replace(_tracked(now), met=True)
+        yield from self._untold(tracked, now, certain=True)
+
+    # -- what follows -----------------------------------------------------------------------------
+
+    def _untold(self, before: Tracked, now: Described, *, certain: bool) -> Iterator[ChangeFields]:
+        """A change that no trigger has told of: what it did to the rows that were there is unknown.
+
+        Unless it is certain that there was one, it shows in how the rows are read.
+        """
+        believed = None if before.met else before.believed
+        if believed is None or alike(believed, before.described.relation):
+            if certain or differ(before.described, now):
+                yield _change(before.name, before.described, now, UNTOLD, rewrites=True)
+        elif not alike(believed, now.relation):
+            renamed = renamed_by_place(believed.schema.names, now)
+            if renamed is None:
+                raise _untellable(self._source, before.name, believed.schema.names, now)
+            fields = _change(before.name, now, now, UNTOLD, rewrites=True)
+            yield fields | {"before": believed, "renamed_columns": renamed}
+
+    def _left_its_name(
+        self, tracked: Tracked, now: Described | None, statement: str, holder: int | None
+    ) -> Iterator[ChangeFields]:
+        """A table was renamed or dropped. Views read a table by its name: where another one has it by
+        now, they read that one; else they follow a table that was renamed."""
+        oid, name = tracked.described.oid, tracked.name
+        del self.by_oid[oid]
+        if holder is not None and holder != oid:
+            yield from self._replaced(tracked, holder, statement)
+        elif now is None:
+            yield _change(name, tracked.described, None, statement, rewrites=False)
+        else:
+            after = described(_view_name(now), now.document)
+            self._require_identity(after)
+            is_untold = statement == UNTOLD
+            if is_untold and (tracked.is_doubted or differ(tracked.described, now)):
+                names = (tracked.believed or tracked.described.relation).schema.names
+                raise _untellable(self._source, name, names, now)
+            self.by_oid[oid] = replace(_tracked(after), met=True)
+            yield _change(name, tracked.described, after, statement, rewrites=is_untold)
+
+    def _replaced(self, tracked: Tracked, holder: int, statement: str) -> Iterator[ChangeFields]:
+        """Another table has a relation's name: its columns by their names, and all its rows."""
+        name, other = tracked.name, self.by_oid.pop(holder, None)
+        now = self._describe_now(holder, name)
+        around = self._surroundings
+        if now is None or around is None or not around.publishes(holder):
+            raise replaced(self._source, name, statement)
+        if other is not None and statement == UNTOLD:
+            raise replaced(self._source, name, f"{statement}; {other.name} was read, too")
+        self._require_identity(now)
+        self.by_oid[holder] = replace(_tracked(now), met=True)
+        fields = _change(name, now, now, statement, rewrites=True)
+        yield fields | {"before": tracked.described.relation}
+        if other is not None and other.name != name:
+            # It had a name of its own, which is free now, or another table's.
+            taken = around.holder(other.name, 0)
+            if taken is not None and taken != holder:
+                yield from self._replaced(other, taken, statement)
+            else:
+                yield _change(other.name, other.described, now, statement, rewrites=False)
+
+    def _require_unnamed(self, note: Mapping[str, Any]) -> None:
+        """A table that is not followed had the name of one that is: its rows came, and were passed over."""
+        place = note["before"]["schema"], note["before"]["name"]
+        for tracked in self.by_oid.values():
+            if _names(tracked.described) == place:
+                raise replaced(self._source, tracked.name, note["statement"] or note["tag"])
+
+    def _holder(self, name: str, xid: int) -> int | None:
+        return None if self._surroundings is None else self._surroundings.holder(name, xid)
+
+    def _require_identity(self, each: Described) -> None:
+        """Rows would come with NULLs for their old values, and nothing would show it."""
+        if each.document["partial"]:
+            raise identity_lost(self._source, each.name)
 
     def _all_unclear(self, note: Mapping[str, Any]) -> Iterator[ChangeFields]:
         """The trigger failed: any relation may have changed, so each is taken as it is now."""
@@ -102,7 +250,19 @@ class TrackedRelations:
             yield _change(tracked.name, tracked.described, now, statement, rewrites=True)
 
     def _from_stream(self, tracked: Tracked, stream: StreamRelation) -> Described:
-        """A description from a RELATION message: names and types are there, the rest is not."""
+        """A description from a RELATION message: names and types are there, the rest is not.
+
+        The catalogue has it, if it is not ahead: but not which key it was that rows had here.
+        """
+        now = self._describe_now(stream.oid, tracked.name)
+        if (
+            now is not None
+            and _names(now) == (stream.namespace, stream.name)
+            and _columns_match(now, stream)
+        ):
+            same_key = now.document["key"] == tracked.described.document["key"]
+            document = {**now.document, "key": now.document["key"] if same_key else []}
+            return described(tracked.name, document)
         known = {column.type_oid: column.type for column in tracked.described.columns}
         wanted = sorted({c.type_oid for c in stream.columns} - set(known))
         types = known | (dict(self._look_up_types(wanted)) if wanted else {})
@@ -165,12 +325,25 @@ def _column_document(
     }
 
 
-def _renamed(name: str, note: Mapping[str, Any]) -> str:
-    """The relation's name for views after the command."""
-    before, after = note["before"], note["after"]
-    if (before["schema"], before["name"]) == (after["schema"], after["name"]):
-        return name
-    return after["name"] if after["schema"] == "public" else f"{after['schema']}.{after['name']}"
+def _view_name(each: Described) -> str:
+    """What views call a table by default."""
+    is_public = each.schema_name == "public"
+    return each.table_name if is_public else f"{each.schema_name}.{each.table_name}"
+
+
+def renamed_by_place(before: Sequence[str], now: Described) -> dict[str, str] | None:
+    """Old to new names of a table's columns; None where it can't be told which are which.
+
+    Columns never change their places, and the number of one that was dropped is not used again: as long
+    as there are as many as ever were, those with other names were renamed.
+    """
+    names = now.relation.schema.names
+    if not set(before) - set(names) or not set(names) - set(before):
+        return {}
+    numbers = [column.number for column in now.columns]
+    if numbers != list(range(1, len(before) + 1)) or len(names) != len(before):
+        return None
+    return {old: new for old, new in zip(before, names, strict=True) if old != new}
 
 
 def _rewrites(before: Described, after: Described, note: Mapping[str, Any]) -> bool:
@@ -217,4 +390,27 @@ def identity_lost(source: str, relation: str) -> SourceError:
         retryable=False,
         detail="REPLICA IDENTITY FULL is not set on the table or on one of its partitions",
         hint=rebuild_command(source, allow_setup=True),
+    )
+
+
+def replaced(source: str, relation: str, statement: str) -> SourceError:
+    return SourceError(
+        "table-replaced",
+        f"another table has the name {relation} in PostgreSQL source {source} now",
+        source=source,
+        retryable=False,
+        detail=f"its changes are not in the feed; the one that had the name left it by: {statement}",
+        hint=rebuild_command(source, allow_setup=True),
+    )
+
+
+def _untellable(source: str, relation: str, before: Sequence[str], now: Described) -> SourceError:
+    return SourceError(
+        "schema-unknown",
+        f"{relation} of PostgreSQL source {source} has other columns, and nothing recorded what "
+        "became of the old ones",
+        source=source,
+        retryable=False,
+        detail=f"it had {', '.join(before)}, and has {', '.join(now.relation.schema.names)}",
+        hint=rebuild_command(source),
     )

@@ -30,7 +30,6 @@ from viewkeeper.sources.sqlite.quoting import unquoted
 from viewkeeper.sources.sqlite.tables import Column, Table, read_table, table_names
 
 NOT_RECORDED = "it was added after the triggers were made: run the setup script again"
-NOT_WATCHED = "changes of the table are not recorded any more ({}): run the setup script again"
 _LOGGED_NAME = re.compile(r'\(SELECT NEW\.("(?:[^"]|"")*")\)')
 
 
@@ -46,14 +45,14 @@ class Capture:
     gap: str = ""
     # Triggers of the owner that are newer than ours, and so run before them.
     newer_triggers: tuple[str, ...] = ()
+    # Whether triggers of a former layout were put back: they do no harm, and record twice.
+    has_strays: bool = False
 
     @cached_property
     def schema(self) -> RelationSchema:
-        """What views may read of the table now."""
-        recorded = set(self.names) if self.layout is not None else set(self.table.names())
+        """What views may read of the table now, if its changes are recorded."""
+        recorded = set(self.table.names()) if self.layout is None or self.gap else set(self.names)
         reasons = {c.name: NOT_RECORDED for c in self.table.columns if c.name not in recorded}
-        if self.gap:
-            reasons = dict.fromkeys(self.table.names(), NOT_WATCHED.format(self.gap))
         return relation_schema(self.table.name, self.table.columns, self.table.primary_key, reasons)
 
     @cached_property
@@ -71,12 +70,22 @@ class Capture:
         return sum(1 << bit for bit, name in enumerate(watched) if name not in present)
 
     @property
+    def unrecorded(self) -> str:
+        """Why not every change of the table is sure to be recorded from now on; empty when it is."""
+        if self.layout is None:
+            return "it has no trigger of ours"
+        if self.newer_triggers and not self.gap:
+            # One that ends a statement by FAIL keeps the row, and ours never see it.
+            return f"triggers that run before ours were made: {', '.join(self.newer_triggers)}"
+        return self.gap
+
+    @property
     def is_complete(self) -> bool:
         """Whether setup has nothing to do: every column recorded under its own name, ours first."""
         return (
             self.layout is not None
-            and not self.gap
-            and not self.newer_triggers
+            and not self.unrecorded
+            and not self.has_strays
             and self.layout.table.columns == self.table.columns
             and self.layout.table.keys == self.table.keys
         )
@@ -91,6 +100,10 @@ class Catalogue:
     clock_page: int = 0
     # For each layout the name now of the table that it records, or last recorded.
     homes: Mapping[int, str] = field(default_factory=dict)
+    # Layouts whose table is there: it has their triggers, or those of a layout that followed them.
+    alive: frozenset[int] = frozenset()
+    # PRAGMA schema_version: every committed change of the schema makes it larger.
+    version: int = 0
 
     @property
     def set_up(self) -> bool:
@@ -106,7 +119,8 @@ def read_catalogue(connection: sqlite3.Connection) -> Catalogue:
     ready = is_set_up(connection)
     layouts = read_layouts(connection) if ready else []
     triggers = _triggers(connection)
-    homes = _homes(layouts, triggers)
+    homes, alive = _homes(layouts, triggers)
+    (version,) = connection.execute("PRAGMA schema_version").fetchone()
     # Whoever took the name of a recorded table is not recorded, and that must be noticed. A layout
     # whose triggers are there counts before one that has lost its own.
     recording = {layout.relation: layout for layout in layouts}
@@ -122,22 +136,28 @@ def read_catalogue(connection: sqlite3.Connection) -> Catalogue:
     clock = connection.execute(
         "SELECT rootpage FROM sqlite_schema WHERE type = 'table' AND name = ?", (CLOCK,)
     ).fetchone()
-    return Catalogue(captures, layouts, clock[0] if ready and clock else 0, homes)
+    page = clock[0] if ready and clock else 0
+    return Catalogue(captures, layouts, page, homes, alive, version)
 
 
-def _homes(layouts: Sequence[Layout], triggers: Mapping[str, _Trigger]) -> dict[int, str]:
+def _homes(
+    layouts: Sequence[Layout], triggers: Mapping[str, _Trigger]
+) -> tuple[dict[int, str], frozenset[int]]:
     """SQLite takes triggers along when a table is renamed, so they tell what it is called now; a
-    layout that was replaced is where the one after it is."""
+    layout that was replaced is where the one after it is. And which layouts have a table at all."""
     homes: dict[int, str] = {}
+    alive: set[int] = set()
     successors = {layout.before: layout.number for layout in layouts if layout.before}
     for layout in reversed(layouts):
         insert = triggers.get(layout.trigger("insert"))
+        successor = successors.get(layout.number, 0)
         if insert is not None:
             homes[layout.number] = insert.table
+            alive.add(layout.number)
         else:
-            successor = successors.get(layout.number, 0)
             homes[layout.number] = homes.get(successor, layout.relation)
-    return homes
+            alive |= {layout.number} if successor in alive else set()
+    return homes, frozenset(alive)
 
 
 @dataclass(frozen=True)
@@ -173,7 +193,12 @@ def _capture(table: Table, layout: Layout | None, triggers: Mapping[str, _Trigge
             and t.number > min(o.number for o in present)
         )
     )
-    return Capture(table, layout, names, _gap(table, layout, names), newer)
+    known = {layout.trigger(kind) for kind in TRIGGERS}
+    strays = any(
+        t.table == table.name and name.startswith(PREFIX) and name not in known
+        for name, t in triggers.items()
+    )
+    return Capture(table, layout, names, _gap(table, layout, names), newer, strays)
 
 
 def _names_now(insert_sql: str, table: Table, layout: Layout) -> tuple[str | None, ...]:

@@ -4,6 +4,12 @@ Each poll is one short read transaction. Nothing is trusted that can be checked 
 is still the one we opened, that the log still has the row at our position with the same random tag,
 and that the numbers since then are all there. So a restored backup, a replaced file and a log that
 was pruned too far are each a ``feed-gap``, never a silent one.
+
+The same snapshot shows whether every change of our tables is still recorded. Tools rebuild a table by
+putting a copy in its place, without our triggers, and its name may be gone for a moment: that is given
+time to settle, then the triggers are made again where we may, and else the feed says what is missing.
+After it the feed *skips*: what happened unrecorded has no place in the log, so that no state before
+the present one can be told (see `shapes`).
 """
 
 from __future__ import annotations
@@ -14,7 +20,7 @@ import threading
 import time
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from viewkeeper.sources.interface import (
@@ -26,7 +32,7 @@ from viewkeeper.sources.interface import (
     SchemaChange,
     SourceTransaction,
 )
-from viewkeeper.sources.sqlite.catalogue import Catalogue
+from viewkeeper.sources.sqlite.catalogue import Capture, Catalogue
 from viewkeeper.sources.sqlite.commits import CommitWatch
 from viewkeeper.sources.sqlite.connection import file_identity, read_transaction, translated
 from viewkeeper.sources.sqlite.layout import Layout
@@ -40,7 +46,12 @@ from viewkeeper.sources.sqlite.shapes import (
     Shape,
     Tracker,
     Turn,
+    captured,
+    first_shape,
     inherited,
+    is_gone,
+    is_known,
+    is_torn,
     line_of,
     shape_of,
 )
@@ -67,6 +78,8 @@ class _Batch:
     logged: Mapping[int, Sequence[Sequence[Any]]]
     # For each number its tag and time.
     marks: Mapping[int, tuple[int, float]]
+    # Relations to be read anew at the end, because all that lies before it is skipped; else None.
+    skipped: frozenset[str] | None = None
 
 
 class SQLiteFeed(Feed):
@@ -94,6 +107,8 @@ class SQLiteFeed(Feed):
         self._reached = -1
         # Read no further than here: behind it lies a poison row.
         self._limit: int | None = None
+        # Since when a table is missing, or not recorded.
+        self._unsettled_since: float | None = None
 
     def poll(self, timeout_seconds: float, items_max: int = 10_000) -> list[FeedItem]:
         deadline = time.monotonic() + timeout_seconds
@@ -126,18 +141,53 @@ class SQLiteFeed(Feed):
             if version == self._version and self._at.seq == self._reached and not self._limit:
                 return []
             with read_transaction(self._connection):
-                batch = self._read()
+                clock, catalogue = self._check_log()
+                is_settled, lost = self._settled(catalogue)
+                batch = self._read(clock, catalogue) if is_settled and not lost else None
             # Only now: a commit between the two reads must be seen by the next look.
-            self._version = version
+            self._version = version if batch is not None else None
+        if lost:
+            self._source.mend(lost)
+            self._unsettled_since = None
         return self._items(batch) if batch is not None else []
 
-    def _read(self) -> _Batch | None:
+    def _check_log(self) -> tuple[Clock, Catalogue]:
         clock = self._source.clock(self._connection)
         if clock is None or clock.history != self._at.history:
             raise feed_gap(self._source.name, "the log belongs to another history, or is gone")
         catalogue = self._source.catalogue(self._connection)
         self._check_anchor(clock, catalogue)
+        for relation in self._relations:
+            if self._shape(catalogue, relation) is None:
+                shape = first_shape(catalogue, relation, self._at.seq)
+                self._shapes |= {} if shape is None else {relation: shape}
+                self._at = self._at.with_shapes(self._shapes)
+        return clock, catalogue
+
+    def _settled(self, catalogue: Catalogue) -> tuple[bool, list[Capture]]:
+        """Whether the relations can be told as they are, and tables that are not recorded any more.
+
+        A rebuild takes a table's name away, or its triggers, and gives them back a moment later.
+        """
+        shapes = [(relation, self._shape(catalogue, relation)) for relation in self._relations]
+        found = [
+            captured(catalogue, *each) for each in shapes if each[1] is None or is_known(each[1])
+        ]
+        lost = [capture for capture in found if capture is not None and capture.unrecorded]
+        if not lost and not any(is_gone(catalogue, *each) for each in shapes):
+            self._unsettled_since = None
+            return True, []
+        now = time.monotonic()
+        self._unsettled_since = self._unsettled_since or now
+        if now - self._unsettled_since < self._source.settle_seconds:
+            return False, []
+        return True, lost
+
+    def _read(self, clock: Clock, catalogue: Catalogue) -> _Batch:
         self._reached = clock.seq
+        shapes = {relation: self._shape(catalogue, relation) for relation in self._relations}
+        if any(is_torn(catalogue, *each) for each in shapes.items()):
+            return self._skipping(clock, catalogue, shapes)
         if clock.seq == self._at.seq:
             return _Batch(catalogue, clock.seq, clock.seq, (), True, {}, {})
         self._note_ends(clock, catalogue)
@@ -147,9 +197,34 @@ class SQLiteFeed(Feed):
         self._ends = self._ends[len(ends) :]
         return _Batch(catalogue, self._at.seq, end, ends, end == clock.seq, logged, marks)
 
+    def _skipping(
+        self, clock: Clock, catalogue: Catalogue, shapes: Mapping[str, Shape | None]
+    ) -> _Batch:
+        """Go to the present at once. What was logged of other relations on the way is not told
+        either: beside rows that nobody knows it would be shown in states that never were."""
+        after, end = self._at.seq, clock.seq
+        skipped = {
+            relation
+            for relation, shape in shapes.items()
+            if is_torn(catalogue, relation, shape)
+            or any(
+                self._has_rows(layout, after, end) for layout in line_of(catalogue, relation, shape)
+            )
+        }
+        self._ends, self._limit = [], None
+        marks = {end: (clock.tag, 0.0)}
+        return _Batch(catalogue, after, end, (), True, {}, marks, frozenset(skipped))
+
+    def _has_rows(self, layout: Layout, after: int, end: int) -> bool:
+        sql = f"SELECT 1 FROM {layout.log} WHERE seq > ? AND seq <= ? LIMIT 1"
+        return self._connection.execute(sql, (after, end)).fetchone() is not None
+
     def _check_anchor(self, clock: Clock, catalogue: Catalogue) -> None:
         """The log must still hold the row at our position, or stand exactly there."""
         at = self._at
+        if catalogue.version < at.schema:
+            detail = f"its schema is of version {catalogue.version}, and we had read {at.schema}"
+            raise feed_gap(self._source.name, f"{detail}: an older state was restored")
         if clock.seq == at.seq and clock.tag == at.tag:
             return
         if clock.seq < at.seq:
@@ -222,26 +297,47 @@ class SQLiteFeed(Feed):
             raise
 
     def _items(self, batch: _Batch) -> list[FeedItem]:
-        segments: list[Segment] = []
-        turns: list[Turn] = []
-        try:
-            for relation in self._relations:
-                shape = self._shape(batch.catalogue, relation)
-                tracker = Tracker(self._source.name, relation, shape)
-                pieces = tracker.advance(
-                    batch.catalogue, batch.logged, batch.start, batch.end, batch.at_end
-                )
-                segments += pieces[0]
-                turns += pieces[1]
-        except PoisonRow as error:
-            return self._before_poison(batch, error)
-        self._limit = None
-        turns.sort(key=lambda turn: turn.place)
-        items = list(self._in_order(batch, segments, turns))
-        if batch.end > self._at.seq:
-            self._advance(batch, batch.end)
+        if batch.skipped is not None:
+            items: list[FeedItem] = list(self._present(batch, batch.skipped))
+        else:
+            try:
+                segments, turns = self._pieces(batch)
+            except PoisonRow as error:
+                return self._before_poison(batch, error)
+            self._limit = None
+            items = list(self._in_order(batch, segments, turns))
+        version = batch.catalogue.version if batch.at_end else self._at.schema
+        if batch.end > self._at.seq or version != self._at.schema:
+            # Last of all: a position that counts a change of the schema has everything before it.
+            if batch.end > self._at.seq:
+                self._advance(batch, batch.end)
+            self._at = replace(self._at, schema=version)
             items.append(Progress(self._source.name, position_of(self._at)))
         return items
+
+    def _pieces(self, batch: _Batch) -> tuple[list[Segment], list[Turn]]:
+        segments: list[Segment] = []
+        turns: list[Turn] = []
+        for relation in self._relations:
+            shape = self._shape(batch.catalogue, relation)
+            tracker = Tracker(self._source.name, relation, shape)
+            pieces = tracker.advance(
+                batch.catalogue, batch.logged, batch.start, batch.end, batch.at_end
+            )
+            segments += pieces[0]
+            turns += pieces[1]
+        turns.sort(key=lambda turn: turn.place)
+        return segments, turns
+
+    def _present(self, batch: _Batch, skipped: frozenset[str]) -> Iterator[SchemaChange]:
+        turns: list[Turn] = []
+        for relation in self._relations:
+            shape = self._shape(batch.catalogue, relation)
+            tracker = Tracker(self._source.name, relation, shape)
+            turns += tracker.skip(batch.catalogue, batch.end, rewrites=relation in skipped)
+        self._advance(batch, batch.end)
+        for change in self._changes(batch.catalogue, turns, batch.end):
+            yield replace(change, skips=change.relation in skipped)
 
     def _shape(self, catalogue: Catalogue, relation: str) -> Shape | None:
         return self._shapes.get(relation) or inherited(catalogue, relation, self._shapes)

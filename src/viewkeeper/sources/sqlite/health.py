@@ -17,31 +17,47 @@ def report(
     connection: sqlite3.Connection,
     catalogue: Catalogue,
     clock: Clock | None,
-    confirmed: Place | None,
+    reached: Place | None,
 ) -> Health:
-    """The caller is in a read transaction. Bytes of lag are unknown: SQLite counts rows only."""
+    """The caller is in a read transaction. Bytes of lag are unknown: SQLite counts rows only.
+
+    ``reached``: what its views have; None where that is unknown.
+    """
     if clock is None:
         return Health("not-set-up", None, None, None, "there is no change log")
     gaps = [
-        f"{name}: {capture.gap}"
+        f"{name}: {capture.unrecorded}"
         for name, capture in catalogue.captures.items()
-        if capture.layout is not None and capture.gap
+        if capture.layout is not None and capture.unrecorded
     ]
     rows = sum(
         connection.execute(f"SELECT count(*) FROM {layout.log}").fetchone()[0]
         for layout in catalogue.layouts
     )
     detail = "; ".join([*gaps, f"the log holds {rows} rows and stands at {clock.seq}"])
-    lag = None if confirmed is None else _lag_seconds(connection, clock, confirmed)
+    lag = None if reached is None else _lag_seconds(connection, catalogue, clock, reached)
     state = "triggers-lost" if gaps else "ok"
     return Health(state, None, lag, _log_bytes(connection, catalogue), detail)
 
 
-def _lag_seconds(connection: sqlite3.Connection, clock: Clock, confirmed: Place) -> float:
-    if confirmed.seq >= clock.seq:
+def _lag_seconds(
+    connection: sqlite3.Connection, catalogue: Catalogue, clock: Clock, reached: Place
+) -> float:
+    """How old the oldest logged row is that the views do not have."""
+    if reached.seq >= clock.seq:
         return 0.0
-    (day,) = connection.execute(f"SELECT at FROM {CLOCK}").fetchone()
-    return max(0.0, time.time() - (float(day) - _JULIAN_EPOCH) * _DAY_SECONDS)
+    # Its first row in each log: the numbers are the primary key, and rise with time.
+    days = [
+        row[0]
+        for layout in catalogue.layouts
+        for row in connection.execute(
+            f"SELECT at FROM {layout.log} WHERE seq > ? ORDER BY seq LIMIT 1", (reached.seq,)
+        )
+    ]
+    # Without one the number has moved alone: a row that was undone, or one of a log that is gone.
+    (newest,) = connection.execute(f"SELECT at FROM {CLOCK}").fetchone()
+    day = min(map(float, days), default=float(newest))
+    return max(0.0, time.time() - (day - _JULIAN_EPOCH) * _DAY_SECONDS)
 
 
 def _log_bytes(connection: sqlite3.Connection, catalogue: Catalogue) -> int | None:

@@ -35,8 +35,10 @@ class Layout:
     since: int = 0
     # Whether the layout before it was whole up to that moment, so that no change went unrecorded.
     continues: bool = False
-    # The number of the layout that it took the place of, 0 for none.
+    # The number of the layout that it took the place of, 0 for none; and what that one's columns were
+    # called at that moment, None for those that had been dropped. Empty when it was not known.
     before: int = 0
+    names_before: tuple[str | None, ...] = ()
 
     @property
     def relation(self) -> str:
@@ -65,9 +67,11 @@ class Layout:
                 ],
                 "primary_key": self.table.primary_key,
                 "rowid": self.table.rowid,
-                "keys": [[key.columns, key.partial, key.droppable] for key in self.table.keys],
+                "keys": [[key.columns, key.partial] for key in self.table.keys],
                 "root_page": self.table.root_page,
+                "row": self.table.row,
                 "before": self.before,
+                "names_before": self.names_before,
             }
         )
 
@@ -81,12 +85,14 @@ def parse_layout(number: int, mark: bytes, since: int, continues: int, text: str
         primary_key=tuple(data["primary_key"]),
         rowid=data["rowid"],
         keys=tuple(
-            UniqueKey(tuple((place, collation) for place, collation in columns), partial, droppable)
-            for columns, partial, droppable in data["keys"]
+            UniqueKey(tuple((place, collation) for place, collation in columns), partial)
+            for columns, partial, *_ in data["keys"]
         ),
         root_page=data["root_page"],
+        row=data.get("row", 0),
     )
-    return Layout(number, table, mark, since, bool(continues), data.get("before", 0))
+    names_before = tuple(data.get("names_before", ()))
+    return Layout(number, table, mark, since, bool(continues), data.get("before", 0), names_before)
 
 
 def read_layouts(connection: sqlite3.Connection) -> list[Layout]:
@@ -105,5 +111,12 @@ def is_set_up(connection: sqlite3.Connection) -> bool:
     return bool(found.fetchone()[0] == 2)
 
 
-def new_layout(number: int, table: Table, mark: bytes, before: int = 0) -> Layout:
-    return Layout(number, replace(table, problem=""), mark, before=before)
+def new_layout(
+    number: int,
+    table: Table,
+    mark: bytes,
+    before: int = 0,
+    names_before: tuple[str | None, ...] = (),
+) -> Layout:
+    sound = replace(table, problem="")
+    return Layout(number, sound, mark, before=before, names_before=names_before)

@@ -28,12 +28,14 @@ class Place:
     history: str
     seq: int
     tag: int
+    # The version of the database's schema up to which its changes were told; 0 when that was not noted.
+    schema: int = 0
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     # The shapes as they stand in a position: made once, not for every transaction.
     encoded: Mapping[str, Any] = field(default_factory=dict)
 
     def moved(self, seq: int, tag: int) -> Place:
-        return Place(self.history, seq, tag, self.shapes, self.encoded)
+        return Place(self.history, seq, tag, self.schema, self.shapes, self.encoded)
 
     def with_shapes(self, shapes: Mapping[str, Shape]) -> Place:
         encoded = {relation: shape.as_json() for relation, shape in shapes.items()}
@@ -46,6 +48,7 @@ def position_of(place: Place, after: int | None = None) -> Position:
         "history": place.history,
         "seq": place.seq,
         "tag": place.tag,
+        "schema": place.schema,
         "shapes": place.encoded,
     }
     if after is not None:
@@ -56,7 +59,8 @@ def position_of(place: Place, after: int | None = None) -> Position:
 def parse_position(position: Position, source: str) -> Place:
     try:
         shapes = {relation: Shape(*parts) for relation, parts in position["shapes"].items()}
-        place = Place(str(position["history"]), int(position["seq"]), int(position["tag"]))
+        seq, tag, version = position["seq"], position["tag"], position.get("schema", 0)
+        place = Place(str(position["history"]), int(seq), int(tag), int(version))
         return place.with_shapes(shapes)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise SourceError(
@@ -67,6 +71,15 @@ def parse_position(position: Position, source: str) -> Place:
             detail=f"found {dict(position)!r}: {error}",
             hint=rebuild_command(source),
         ) from None
+
+
+def order_of(position: Position) -> tuple[int, int]:
+    """What positions of one history are compared by: the log's number, then the schema's version.
+
+    A change of the schema moves no number of the log, and may change rows all the same: a position
+    that does not count it is behind one that does.
+    """
+    return int(position["seq"]), int(position.get("schema", 0))
 
 
 def feed_gap(source: str, detail: str) -> SourceError:

@@ -76,10 +76,13 @@ def capture_statements(
         if table is None or table.problem:
             continue
         number += 1
+        capture = None if catalogue is None else catalogue.captures.get(relation)
         older = [] if catalogue is None else _older(catalogue, relation)
         before = older[-1].number if older else 0
-        layout = new_layout(number, table, secrets.token_bytes(16), before)
-        statements += _replace_layout(layout, older)
+        names = capture.names if before and capture is not None else ()
+        layout = new_layout(number, table, secrets.token_bytes(16), before, names)
+        is_sound = capture is not None and not capture.unrecorded
+        statements += _replace_layout(layout, older, is_sound)
     return statements
 
 
@@ -95,10 +98,14 @@ def _older(catalogue: Catalogue, relation: str) -> list[Layout]:
     return sorted(catalogue.layouts_of(relation), key=lambda layout: layout == active)
 
 
-def _replace_layout(layout: Layout, older: Sequence[Layout]) -> list[str]:
-    """The new layout's row first: it notes whether the old triggers are still all there."""
+def _replace_layout(layout: Layout, older: Sequence[Layout], is_sound: bool) -> list[str]:
+    """The new layout's row first: it notes whether the old triggers are still all there.
+
+    ``is_sound``: nothing else has kept them from recording every change until now. The stages of
+    older layouts stay: a tool that rebuilds a table may put triggers back that it noted before.
+    """
     continues = "0"
-    if older:
+    if older and is_sound:
         names = ", ".join(text_literal(older[-1].trigger(kind)) for kind in TRIGGERS)
         continues = (
             f"(SELECT count(*) = {len(TRIGGERS)} FROM sqlite_schema WHERE type = 'trigger' "
@@ -111,7 +118,6 @@ def _replace_layout(layout: Layout, older: Sequence[Layout]) -> list[str]:
             f"{continues}, {text_literal(layout.as_json())} FROM {CLOCK}"
         ),
         *(f"DROP TRIGGER IF EXISTS {old.trigger(kind)}" for old in older for kind in TRIGGERS),
-        *(f"DROP TABLE IF EXISTS {old.stage}" for old in older),
         *log_tables(layout),
         *capture_triggers(layout),
     ]

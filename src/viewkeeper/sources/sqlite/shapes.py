@@ -1,15 +1,19 @@
 """A relation's schema along the log: which rows belong to which, and where it changed.
 
 The log says it itself: every row carries its layout and the column names that had vanished when it
-was written. What no row shows (an added column, a lost trigger) is seen by comparing the last known
-shape with the catalogue at the end of what was read.
+was written. What no row shows (an added column) is seen by comparing the last known shape with the
+catalogue at the end of what was read.
+
+A table whose changes were not all recorded since the last known place is *torn*: it was put there by
+another one, or was without a trigger for a while. The log tells neither what happened to it nor when,
+so that no row since then can be built on, of any relation: everything counts as it is at the end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 from viewkeeper.algebra.types import Row
@@ -33,10 +37,12 @@ class Shape:
     root_page: int
     fingerprint: str
     gap: bool = False
+    # The table's row in sqlite_schema, 0 where that was not noted.
+    row: int = 0
 
     def as_json(self) -> list[Any]:
         parts = (self.layout, self.vanished, self.dropped, self.root_page, self.fingerprint)
-        return [*parts, self.gap]
+        return [*parts, self.gap, self.row]
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,7 @@ def shape_of(capture: Capture) -> Shape | None:
         capture.table.root_page,
         capture.schema.fingerprint,
         bool(capture.gap),
+        capture.table.row,
     )
 
 
@@ -86,12 +93,52 @@ def line_of(catalogue: Catalogue, relation: str, shape: Shape | None) -> list[La
 
     A table that was renamed is the same table: its log goes on, until another one has its old name.
     """
+    if shape is not None and shape.layout == ABSENT:
+        capture = catalogue.captures.get(relation)
+        is_back = capture is not None and not capture.unrecorded
+        return [capture.layout] if is_back and capture is not None and capture.layout else []
     if shape is None or shape.layout not in catalogue.homes:
         return catalogue.layouts_of(relation)
     home = catalogue.homes[shape.layout]
     if home != relation and relation in catalogue.captures:
         home = relation
     return [layout for layout in catalogue.layouts_of(home) if layout.number >= shape.layout]
+
+
+def captured(catalogue: Catalogue, relation: str, shape: Shape | None) -> Capture | None:
+    """The table that has the relation's name, or had it at the shape's place; None when it is gone."""
+    found = catalogue.captures.get(relation)
+    if found is None and shape is not None and shape.layout in catalogue.alive:
+        found = catalogue.captures.get(catalogue.homes[shape.layout])
+    return found
+
+
+def is_gone(catalogue: Catalogue, relation: str, shape: Shape | None) -> bool:
+    """Whether no table has the name any more of a relation that was there."""
+    return is_known(shape) and relation not in catalogue.captures
+
+
+def is_known(shape: Shape | None) -> bool:
+    return shape is not None and shape.layout != ABSENT
+
+
+def is_torn(catalogue: Catalogue, relation: str, shape: Shape | None) -> bool:
+    """Whether rows of the relation may have changed unrecorded since it had the shape.
+
+    The caller knows that its changes are recorded now.
+    """
+    capture = captured(catalogue, relation, shape)
+    if capture is None or shape is None or shape.layout == ABSENT:
+        return False
+    line = line_of(catalogue, relation, shape)
+    if shape.gap or capture.layout not in line or line[0].number != shape.layout:
+        return True
+    page, row = shape.root_page, shape.row
+    for layout in line[1:]:
+        if not layout.continues or not layout.table.is_same(page, row):
+            return True
+        page, row = layout.table.root_page, layout.table.row
+    return not capture.table.is_same(page, row)
 
 
 def inherited(catalogue: Catalogue, relation: str, shapes: Mapping[str, Shape]) -> Shape | None:
@@ -101,6 +148,13 @@ def inherited(catalogue: Catalogue, relation: str, shapes: Mapping[str, Shape]) 
             walk = _Walk("", relation, shape, catalogue, 0, 0)
             return replace(shape, fingerprint=walk.fingerprint_of(shape))
     return None
+
+
+def first_shape(catalogue: Catalogue, relation: str, seq: int) -> Shape | None:
+    """The shape of a relation that a position does not know: the one that setup found; None when its
+    layout was made after that number of the log."""
+    made = [layout for layout in catalogue.layouts_of(relation) if layout.since <= seq]
+    return _Walk("", relation, None, catalogue, 0, 0).fresh(made[-1]) if made else None
 
 
 class Tracker:
@@ -122,13 +176,26 @@ class Tracker:
         Changes nothing by itself: the caller takes over the shape of each turn as it delivers it.
         """
         walk = _Walk(self._source, self._relation, self.shape, catalogue, start, end)
-        walk.begin()
-        for layout in line_of(catalogue, self._relation, walk.shape):
+        line = line_of(catalogue, self._relation, walk.shape)
+        for layout, after in pairwise([*line, None]):
+            if layout is None:
+                continue
+            rows = logged.get(layout.number, ())
+            if after is not None:
+                # Triggers that were put back after they had been replaced record what others do.
+                rows = [row for row in rows if row[SEQ] <= after.since]
             walk.enter(layout)
-            walk.rows(layout, logged.get(layout.number, ()))
+            walk.rows(layout, rows)
         if at_end:
             walk.finish()
         return walk.segments, walk.turns
+
+    def skip(self, catalogue: Catalogue, end: int, *, rewrites: bool) -> list[Turn]:
+        """What the relation is at the end, without what lies before; it ``rewrites`` when that was
+        something."""
+        walk = _Walk(self._source, self._relation, self.shape, catalogue, end, end)
+        walk.finish(rewrites)
+        return walk.turns
 
 
 class _Walk:
@@ -145,57 +212,33 @@ class _Walk:
     ) -> None:
         self.source, self.relation, self.shape, self.catalogue = source, relation, shape, catalogue
         self.start, self.end = start, end
-        self.capture = catalogue.captures.get(relation)
+        self.capture = captured(catalogue, relation, shape)
         self.renamed_to: str | None = None
-        if self.capture is None and shape is not None:
-            self._look_under_new_name(catalogue.homes.get(shape.layout, relation))
+        if self.capture is not None and self.capture.table.name != relation:
+            # Until the end of what was read the relation counts as what it was called at the start.
+            self.renamed_to = self.capture.table.name
+            self.capture = replace(self.capture, table=replace(self.capture.table, name=relation))
         self.segments: list[Segment] = []
         self.turns: list[Turn] = []
 
-    def _look_under_new_name(self, home: str) -> None:
-        """Until the end of what was read the relation counts as what it was called at the start."""
-        capture = self.catalogue.captures.get(home)
-        if capture is not None:
-            self.renamed_to = home
-            self.capture = replace(capture, table=replace(capture.table, name=self.relation))
-
-    def begin(self) -> None:
-        """Another recorded table may have taken the name, without being a later layout of the old
-        one: then it counts as having had the name since the last known place."""
-        shape, capture = self.shape, self.capture
-        if shape is None or shape.layout == ABSENT or capture is None or capture.layout is None:
-            return
-        if capture.layout not in line_of(self.catalogue, self.relation, shape):
-            now = shape_of(capture)
-            if now is not None:
-                self._turn(self.start, now, capture.schema, rewrites=True)
-
     def enter(self, layout: Layout) -> None:
-        """Come to a layout: a new one, or the known one whose table may have been replaced."""
+        """Come to a layout; a new one of a table that was there goes on where the one before ended."""
         shape = self.shape
-        if shape is None or layout.number != shape.layout:
-            schema, _ = self._schema(layout, 0, 0)
-            fresh = Shape(layout.number, 0, 0, layout.table.root_page, schema.fingerprint)
-            if shape is None and layout.since <= self.start:
-                self.shape = fresh
-            else:
-                moved = shape is None or shape.root_page != fresh.root_page
-                gap = shape is None or shape.gap or shape.layout == ABSENT
-                place = max(layout.since, self.start)
-                self._turn(place, fresh, schema, gap or moved or not layout.continues)
-        active = self.capture is not None and self.capture.layout == layout
-        if active and self.shape is not None and self.capture is not None and not self.shape.gap:
-            page = self.capture.table.root_page
-            if page != self.shape.root_page:
-                # Another table under the same name, or VACUUM: rows before and after can't be told
-                # apart, so that everything from the last known place on counts as after.
-                place = max(layout.since, self.start)
-                shape = replace(self.shape, root_page=page)
-                self._turn(place, shape, self._known(self.shape), rewrites=True)
+        if shape is not None and layout.number == shape.layout:
+            return
+        schema, _ = self._schema(layout, 0, 0)
+        place = max(layout.since, self.start)
+        self._turn(place, self.fresh(layout), schema, rewrites=not is_known(shape))
+
+    def fresh(self, layout: Layout) -> Shape:
+        """The shape when the layout was made."""
+        schema, _ = self._schema(layout, 0, 0)
+        page, row = layout.table.root_page, layout.table.row
+        return Shape(layout.number, 0, 0, page, schema.fingerprint, row=row)
 
     def rows(self, layout: Layout, logged: Sequence[Sequence[Any]]) -> None:
-        if self.shape is None or self.shape.gap:
-            return  # unrecorded changes among them: nothing to build on until it is read anew
+        if self.shape is None:
+            return
         for (vanished, dropped), group in self._groups(layout, logged):
             if (vanished, dropped) != (self.shape.vanished, self.shape.dropped):
                 schema, _ = self._schema(layout, vanished, dropped)
@@ -205,9 +248,9 @@ class _Walk:
                 self._turn(group[0][SEQ] - 1, shape, schema, rewrites=False)
             self._segment(layout, vanished, dropped, group)
 
-    def finish(self) -> None:
+    def finish(self, rewrites: bool = False) -> None:
         """Compare with the catalogue: what no row has shown."""
-        self._compare()
+        self._compare(rewrites)
         if self.renamed_to is not None or self.capture is None:
             self._leave()
 
@@ -217,17 +260,14 @@ class _Walk:
             rewrites = self.renamed_to is None
             self._turn(self.end, Shape(ABSENT, 0, 0, 0, "", gap=True), None, rewrites)
 
-    def _compare(self) -> None:
+    def _compare(self, rewrites: bool) -> None:
         shape, capture = self.shape, self.capture
         if shape is None or capture is None:
             return
         now = shape_of(capture)
-        if now is None or now == shape:
-            return
-        if now.fingerprint == shape.fingerprint and now.gap == shape.gap:
-            self.shape = now
-            return
-        self._turn(self.end, now, capture.schema, rewrites=shape.gap or now.gap)
+        if now is None or now.gap:
+            return  # a table that nobody recorded took the name of one that is gone
+        self._turn(self.end, now, capture.schema, rewrites or not is_known(shape))
 
     def _groups(
         self, layout: Layout, logged: Sequence[Sequence[Any]]
@@ -324,13 +364,21 @@ class _Walk:
         """Columns that kept their place in the same layout under another name."""
         if before is None or after is None or self.shape is None:
             return {}
-        if shape.layout != self.shape.layout or shape.layout == ABSENT:
+        layouts = {layout.number: layout for layout in self.catalogue.layouts}
+        known, reached = layouts.get(self.shape.layout), layouts.get(shape.layout)
+        if known is None or reached is None:
             return {}
-        layout = next((x for x in self.catalogue.layouts if x.number == shape.layout), None)
-        if layout is None:
+        old, places = self._schema(known, self.shape.vanished, self.shape.dropped)
+        if reached == known:
+            new, new_places = self._schema(known, shape.vanished, shape.dropped)
+            now: dict[int, str | None] = dict(zip(new_places, new.schema.names, strict=True))
+        elif reached.before == known.number:
+            now = dict(enumerate(reached.names_before))
+        else:
             return {}
-        old, places = self._schema(layout, self.shape.vanished, self.shape.dropped)
-        new, new_places = self._schema(layout, shape.vanished, shape.dropped)
-        now = dict(zip(new_places, new.schema.names, strict=True))
-        pairs = zip(old.schema.names, places, strict=True)
-        return {name: now[p] for name, p in pairs if p in now and now[p] != name}
+        found = {}
+        for name, place in zip(old.schema.names, places, strict=True):
+            called = now.get(place)
+            if called is not None and called != name and called in after.schema:
+                found[name] = called
+        return found

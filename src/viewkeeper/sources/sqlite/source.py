@@ -35,6 +35,7 @@ from viewkeeper.sources.sqlite.positions import (
     Clock,
     Place,
     feed_gap,
+    order_of,
     parse_position,
     position_of,
 )
@@ -46,6 +47,9 @@ from viewkeeper.sources.urls import SourceUrl
 OPTIONS = frozenset({"reader"})
 IDLE_CONNECTIONS_MAX = 4
 CATALOGUES_MAX = 8
+# So long a table may be gone, or without triggers, before that counts: tools that rebuild one put
+# another in its place in several steps.
+SETTLE_SECONDS = 2.0
 # Cuts whose place in the log feeds may still have to split at.
 CUT_NUMBERS_MAX = 100_000
 
@@ -54,6 +58,7 @@ class SQLiteSource(Source):
     """One database file. ``?reader=NAME`` in its URL tells several readers of one log apart."""
 
     kind = "sqlite"
+    settle_seconds = SETTLE_SECONDS
 
     def __init__(self, name: str, url: SourceUrl, *, allow_setup: bool = False) -> None:
         unknown = sorted(set(url.options) - OPTIONS)
@@ -195,7 +200,7 @@ class SQLiteSource(Source):
     def compare_positions(self, left: Position, right: Position) -> int:
         if left["history"] != right["history"]:
             raise feed_gap(self.name, "the positions belong to different histories of the log")
-        one, other = int(left["seq"]), int(right["seq"])
+        one, other = order_of(left), order_of(right)
         return (one > other) - (one < other)
 
     def check_position(self, position: Position) -> None:
@@ -237,6 +242,8 @@ class SQLiteSource(Source):
             for capture in captures.values():
                 if capture.layout is None:
                     raise self._not_set_up(f"changes of {capture.table.name} are not recorded")
+                if capture.unrecorded:
+                    raise self._not_recorded([capture])
         except BaseException:
             self.give_back(connection)
             raise
@@ -255,11 +262,19 @@ class SQLiteSource(Source):
             self._note_cut(clock.seq)
         return clock, self.catalogue(connection)
 
-    def health(self) -> Health:
+    def health(self, reached: Position | None = None) -> Health:
         with self.reading() as connection:
             catalogue = self.catalogue(connection)
             clock = self.clock(connection)
-            return health.report(connection, catalogue, clock, self._confirmed)
+            known = self._confirmed
+            # Of another file that had this name, nothing can be said.
+            if (
+                reached is not None
+                and clock is not None
+                and reached.get("history") == clock.history
+            ):
+                known = parse_position(reached, self.name)
+            return health.report(connection, catalogue, clock, known)
 
     # For feeds
 
@@ -274,6 +289,28 @@ class SQLiteSource(Source):
         self._confirmed = place
         self._pruner.confirmed(place)
 
+    def mend(self, captures: Sequence[Capture]) -> None:
+        """Have tables recorded again; raises SourceError where that is for their owner to do."""
+        for capture in captures:
+            self._refuse_problem(capture)
+        if not self._allow_setup:
+            raise self._not_recorded(captures)
+        with self._writing() as writer:
+            setup.install(writer, [capture.table.name for capture in captures])
+
+    def _not_recorded(self, captures: Sequence[Capture]) -> SourceError:
+        names = ", ".join(capture.table.name for capture in captures)
+        return SourceError(
+            "not-recorded",
+            f"changes of {names} in source {self.name} are not recorded any more",
+            source=self.name,
+            retryable=False,
+            detail="; ".join(f"{c.table.name}: {c.unrecorded}" for c in captures),
+            hint="viewkeeper run --allow-setup makes the triggers again and reads the table anew; or "
+            f"let its owner run what `viewkeeper check --setup-sql {self.name}` prints, then run "
+            f"again (beside a run: viewkeeper rebuild --source {self.name})",
+        )
+
     def _note_cut(self, seq: int) -> None:
         place = bisect.bisect_left(self._cut_numbers, seq)
         if place == len(self._cut_numbers) or self._cut_numbers[place] != seq:
@@ -283,7 +320,8 @@ class SQLiteSource(Source):
     def _place(self, clock: Clock, catalogue: Catalogue) -> Place:
         shapes = {name: shape_of(capture) for name, capture in catalogue.captures.items()}
         known = {name: shape for name, shape in shapes.items() if shape is not None}
-        return Place(clock.history, clock.seq, clock.tag).with_shapes(known)
+        place = Place(clock.history, clock.seq, clock.tag, catalogue.version)
+        return place.with_shapes(known)
 
     def _capture(self, catalogue: Catalogue, relation: str) -> Capture:
         try:

@@ -33,8 +33,6 @@ class UniqueKey:
     columns: tuple[tuple[int, str], ...]
     # A row can enter a partial index by a change of other columns than these.
     partial: bool = False
-    # An index that was made by itself can be dropped, and its columns after it.
-    droppable: bool = False
 
 
 @dataclass(frozen=True)
@@ -49,6 +47,9 @@ class Table:
     # For a WITHOUT ROWID table the first one is the primary key.
     keys: tuple[UniqueKey, ...]
     root_page: int
+    # Its row in sqlite_schema, 0 where that was not noted: with the page, what tells it from a table
+    # that took its name.
+    row: int = 0
     # Why its changes can't be recorded exactly; empty when they can.
     problem: str = ""
 
@@ -56,6 +57,10 @@ class Table:
     def identity(self) -> UniqueKey | None:
         """What tells the rows apart where there is no rowid."""
         return None if self.rowid is not None else self.keys[0]
+
+    def is_same(self, page: int, row: int) -> bool:
+        """Whether the table of this page and row is this one. VACUUM may have moved it: then nobody knows."""
+        return self.root_page == page and (self.row == row or not self.row or not row)
 
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
@@ -74,14 +79,14 @@ def table_names(connection: sqlite3.Connection) -> list[str]:
 def read_table(connection: sqlite3.Connection, name: str) -> Table | None:
     """The table of exactly this name; None when there is none."""
     listed = connection.execute(
-        "SELECT l.type, l.wr, coalesce(s.rootpage, 0) FROM pragma_table_list(?) AS l "
+        "SELECT l.type, l.wr, coalesce(s.rootpage, 0), s.rowid FROM pragma_table_list(?) AS l "
         "JOIN sqlite_schema AS s ON s.name = l.name AND s.type IN ('table', 'view') "
         "WHERE l.schema = 'main' AND l.name = ?",
         (name, name),
     ).fetchone()
     if listed is None:
         return None
-    kind, without_rowid, root_page = listed
+    kind, without_rowid, root_page, row = listed
     columns, primary_key, positions = _columns(connection, name)
     free = [n for n in ROWID_NAMES if n not in {c.name.lower() for c in columns}]
     keys, problem = _unique_keys(connection, name, positions) if kind == "table" else ((), "")
@@ -93,7 +98,7 @@ def read_table(connection: sqlite3.Connection, name: str) -> Table | None:
     elif not without_rowid and not free:
         problem = "its columns hide the rowid under all of its three names"
     rowid = None if without_rowid else (free[0] if free else "rowid")
-    return Table(name, columns, primary_key, rowid, keys, root_page, problem)
+    return Table(name, columns, primary_key, rowid, keys, root_page, row, problem)
 
 
 def _columns(
@@ -137,6 +142,6 @@ def _unique_keys(
         if any(column == _ROWID for column, _ in parts):
             continue  # as unique as the rowid itself
         columns = tuple((positions[column], collation) for column, collation in parts)
-        key = UniqueKey(columns, bool(partial), droppable=origin == "c")
+        key = UniqueKey(columns, bool(partial))
         found.append((origin != "pk", index, key))
     return tuple(dict.fromkeys(key for _, _, key in sorted(found, key=lambda f: f[:2]))), ""

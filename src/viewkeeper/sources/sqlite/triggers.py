@@ -93,17 +93,14 @@ def _stage_conflicts(layout: Layout, updating: bool) -> list[str]:
     if rowid is not None:
         statements.append(_stage(layout, f"x.{rowid} = NEW.{rowid}", updating))
     for key in layout.table.keys:
-        if key.droppable:
-            statements.append(_stage(layout, _found_by_index(layout, key), updating, key))
-        else:
-            same = [_equals_new(layout, "x", "NEW.{}", *part) for part in key.columns]
-            statements.append(_stage(layout, " AND ".join(same), updating))
+        statements.append(_stage(layout, _found_by_index(layout, key), updating, key))
     return statements
 
 
 def _found_by_index(layout: Layout, key: UniqueKey) -> str:
-    """As `x.c = NEW.c`, but c may be dropped, once its index was."""
-    same = [_equals_new(layout, "q", "(SELECT NEW.{})", *part) for part in key.columns]
+    """As `x.c = NEW.c`, but c may be gone: dropped after its index, or in another table that took the
+    name and was given the triggers of the one before it."""
+    same = [_equals_new(layout, "q", *part) for part in key.columns]
     table, rowid = quoted(layout.table.name), layout.table.rowid
     if rowid is not None:
         inner, outer = f"q.{rowid}", f"x.{rowid}"
@@ -111,7 +108,9 @@ def _found_by_index(layout: Layout, key: UniqueKey) -> str:
         parts = [quoted(layout.table.columns[p].name) for p, _ in layout.table.keys[0].columns]
         inner, outer = (", ".join(f"{a}.{part}" for part in parts) for a in "qx")
         outer = f"({outer})"
-    return f"{outer} IN (SELECT {inner} FROM {table} AS q WHERE {' AND '.join(same)})"
+    # One row at most, and found faster so; but a partial index lets several share its columns.
+    among = "IN" if key.partial else "="
+    return f"{outer} {among} (SELECT {inner} FROM {table} AS q WHERE {' AND '.join(same)})"
 
 
 def _stage(layout: Layout, found: str, updating: bool, key: UniqueKey | None = None) -> str:
@@ -177,10 +176,10 @@ def _same_row(layout: Layout, left: str, right: str) -> str:
     return " AND ".join(f"{left}.{n} = {right}.{n} COLLATE {c}" for n, c in names)
 
 
-def _equals_new(layout: Layout, alias: str, spelling: str, place: int, collation: str) -> str:
+def _equals_new(layout: Layout, alias: str, place: int, collation: str) -> str:
     column = layout.table.columns[place]
     name = quoted(column.name)
-    new = spelling.format(name)
+    new = f"(SELECT NEW.{name})"
     if column.not_null and column.default is not None:
         # OR REPLACE puts the default in the place of a NULL, after the BEFORE triggers have run.
         new = f"coalesce({new}, {column.default})"

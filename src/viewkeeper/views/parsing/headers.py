@@ -24,6 +24,7 @@ PROTOCOLS = (
     "quiescent-ring", "ring-terms", "medwrap", "mre", "simplistic", "periodic", "virtual",
 )  # fmt: skip
 REFRESH = ("auto", "incremental", "incremental-strict", "full")
+PUBLISH = ("table", "no")
 SETTINGS = (
     "refresh", "every", "publish", "keep", "evolve", "freshness", "dispensable", "irreplaceable", "extent",
 )  # fmt: skip
@@ -62,6 +63,8 @@ def read_headers(text: SqlText) -> Headers:
                 protocol = _protocol(text, value, offset)
             case "refresh":
                 settings.append((word, _refresh(text, value, offset)))
+            case "publish":
+                settings.append((word, _publish(text, value, offset)))
             case _:
                 settings.append((word, value))
     return Headers(level, protocol, tuple(settings))
@@ -117,6 +120,12 @@ def _refresh(text: SqlText, value: str, offset: int) -> str:
     if name in REFRESH:
         return name
     raise _bad_value(text, "refresh", value, REFRESH, offset)
+
+
+def _publish(text: SqlText, value: str, offset: int) -> str:
+    if value.lower() in PUBLISH:
+        return value.lower()
+    raise _bad_value(text, "publish", value, PUBLISH, offset)
 
 
 def require_kept_relations(text: SqlText, definition: ViewDefinition) -> None:

@@ -9,8 +9,8 @@ import datetime as dt
 import decimal
 import re
 
+from viewkeeper.algebra.casts import rounded
 from viewkeeper.algebra.expressions import Literal
-from viewkeeper.algebra.functions import rounded
 from viewkeeper.algebra.types import (
     BINARY,
     DECIMAL_PRECISION_MAX,

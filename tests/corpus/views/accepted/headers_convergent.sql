@@ -1,5 +1,5 @@
 -- consistency: convergent
 -- freshness: 30 seconds
--- publish: yes
+-- publish: table
 -- evolve: ask
 SELECT name FROM crm.customers

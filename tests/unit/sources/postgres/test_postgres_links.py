@@ -20,5 +20,5 @@ def test_a_server_that_is_away_leaves_no_threads_behind() -> None:
         assert caught.value.retryable
     for thread in threading.enumerate():
         if thread.name == "absent-reader":
-            thread.join(10)
+            thread.join(300)
             assert not thread.is_alive()

@@ -50,7 +50,7 @@ function nothing() {
   return h("section", { class: "card" }, empty("No schema has changed.", h("p", {}, "A column that is renamed, added or dropped at a source shows here, with what it means for every view.")));
 }
 
-const VERDICTS = { pending: "warning", frozen: "bad", applied: "good", rejected: "idle" };
+const VERDICTS = { pending: "warning", frozen: "bad", adapting: "warning", applied: "good", rejected: "idle" };
 
 function changeOf(change) {
   return h(
@@ -73,6 +73,7 @@ function changeOf(change) {
 const STATUSES = {
   pending: "waits for your word",
   frozen: "frozen: the views stay as they are",
+  adapting: "its rows are being read",
   applied: "applied",
   rejected: "rejected",
 };
@@ -90,6 +91,7 @@ const EFFECTS = {
   "read anew": "is read anew",
   synchronized: "gets another definition",
   retired: "can't be kept any more",
+  stopped: "stops: its text does not fit any more",
 };
 const ADAPTATIONS = {
   kept: "its rows stay as they are",
@@ -120,7 +122,7 @@ function side(title, mine, theirs, mark) {
 /** What is not applied can be decided, and what was rejected can be taken back. */
 function decisions(change) {
   const made = change.decision?.decision;
-  const offered = change.status === "applied" ? [] : ["approve", "reject"].filter((each) => each !== made && !(each === "reject" && change.status !== "pending"));
+  const offered = ["applied", "adapting"].includes(change.status) ? [] : ["approve", "reject"].filter((each) => each !== made && !(each === "reject" && change.status !== "pending"));
   if (!offered.length || made === "approve") return null;
   const words = { approve: ["main", "Approve"], reject: ["plain", "Reject"] };
   return h(

@@ -40,7 +40,7 @@ export function mount(root) {
 function summaryOf(moment) {
   const views = Object.values(moment.views);
   const well = views.filter((view) => view.health.verdict === "good").length;
-  const reached = Object.values(moment.sources).filter((source) => source.state === "ok").length;
+  const reached = Object.values(moment.sources).filter((source) => source.state === "ok" && source.verdict !== "bad").length;
   const age = moment.committed_at ? (new Date(moment.now) - new Date(moment.committed_at)) / 1000 : null;
   return figures(
     figure("Run", badge(moment.health.verdict, moment.state)),
@@ -57,13 +57,21 @@ function troublesOf(moment) {
     if (source.error) found.push(problem({ ...source.error, message: `Source ${name}: ${source.error.message}` }));
   }
   if (moment.waiting?.message && !found.length) found.push(problem(moment.waiting));
-  if (moment.changes_waiting) {
+  for (const change of moment.approvals) found.push(held(change));
+  if (moment.changes_waiting && !moment.approvals.length) {
     found.push(h("p", { class: "note" }, `${many(moment.changes_waiting, "schema change")} waiting for your word: `, h("a", { href: "/evolution" }, "Evolution")));
   }
   for (const [name, view] of Object.entries(moment.views)) {
     if (view.problem && view.problem.family === "usage") found.push(problem({ ...view.problem, message: `View ${name}: ${view.problem.message}` }));
   }
   return found;
+}
+
+// A schema change that waits for a decision: the views that it names stand still.
+function held(change) {
+  const said = change.status === "pending" ? "waits for your word" : `is ${change.status}`;
+  const message = `A change of ${change.source}.${change.relation} ${said}: ${change.views.join(", ")} ${change.views.length > 1 ? "stand" : "stands"} still. `;
+  return h("div", { class: "problem", role: "alert" }, h("strong", {}, message), h("a", { href: "/evolution" }, "Evolution"));
 }
 
 function viewsOf(moment) {
@@ -106,7 +114,7 @@ function sourcesOf(moment) {
 
 function lag(source) {
   if (source.error) return `not seen for ${seconds(source.unseen_seconds)}`;
-  if (source.lag_seconds !== null && source.lag_seconds !== undefined) return seconds(source.lag_seconds);
+  if (source.behind_seconds !== null && source.behind_seconds !== undefined) return seconds(source.behind_seconds);
   return source.lag_bytes === null || source.lag_bytes === undefined ? "–" : bytes(source.lag_bytes);
 }
 

@@ -1,0 +1,2 @@
+-- publish: yes
+SELECT o_id FROM shop.orders
