@@ -137,12 +137,14 @@ def _tables(parsed: exp.Expr, known: Lineages, text: str) -> Iterator[_Splice]:
         if lineage is None or lineage.now is None or lineage.now == lineage.before.name:
             continue
         places = [part.meta for part in table.parts if "start" in part.meta]
+        if not places:
+            continue
         path = ".".join(
             identifier(p) for p in (lineage.now.source, *lineage.now.relation.split("."))
         )
         alias = "" if table.alias else f" AS {table.name}"
         start, end = min(p["start"] for p in places), max(p["end"] for p in places) + 1
-        if places and text[start:end]:
+        if text[start:end]:
             yield _Splice(start, end, path + alias)
 
 
