@@ -415,10 +415,13 @@ class Group(Keeping):
         refilled |= {
             n for n, v in self.views.items() if _stored_types(v) != _stored_types(before[n])
         }
-        if jumped is not None:
-            self._jumps[jumped] = self.fed[jumped]
+        if jumped is not None or (plan.rewrites and refilled):
+            # The rows that are read next are those after the change: so are the positions that go with them.
+            source = change.source
+            self._jumps[source] = self.fed[source]
             if self.is_parting and self.end is not None:
-                self.end[jumped] = self.fed[jumped]
+                self.end[source] = self.fed[source]
+        if jumped is not None:
             refilled |= {n for n, v in self.views.items() if jumped in v.definition.sources}
         self.new = tuple(name for name in self.views if name in refilled)
         # A view whose rows stay the same is another one from here on, without a new extent.

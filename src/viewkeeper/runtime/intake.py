@@ -266,6 +266,12 @@ class Intake(ABC):
             # Behind a schema change of one of its sources: what follows the other parts waits, too.
             for source in mine:
                 self.held.setdefault(source, deque()).append(unit)
+        elif any(isinstance(item, SchemaChange) and self._concerns(item) for item in unit.items):
+            # A schema change lies between its parts: rows before and after it can't be in one state. They
+            # are shown one by one, as those of a global transaction that is not complete in time.
+            for part in unit.parts:
+                if part.source in self.sources:
+                    self.deliver(part)
         else:
             self._tell_unit(unit)
 

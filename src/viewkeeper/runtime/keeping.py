@@ -400,6 +400,8 @@ class Keeping(ExactCuts):
         for job in jobs:
             reached.update(last_positions(job.batch))
         waiting = {arrival.origin.source for arrival in self.integrator.pending}
+        # A schema change that is next has not been taken: a run that begins here must meet it.
+        waiting |= {change.source for change in self.due} | self.held.keys()
         for job in self.jobs.values():
             if job not in jobs:
                 waiting.update(arrival.origin.source for arrival in job.batch)

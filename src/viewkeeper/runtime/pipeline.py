@@ -401,6 +401,12 @@ class Pipeline:
     def _follow(self, source: str, position: Position) -> int:
         """Have the source's feed go back to a position, and read what the groups need now."""
         with self._routing:
+            at = self._feeding[source]
+            if self._compared(source, at, position) < 0:
+                # It was sent back for another group just now, and has not brought all since: a feed that
+                # began at the later position would leave out what that group still needs.
+                position = at
+            self._feeding[source] = position
             groups = self._listening()
             needed = [name for group in groups for name in (*group.relations, *group.watched)]
             names = dict.fromkeys(name.relation for name in needed if name.source == source)

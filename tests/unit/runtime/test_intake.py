@@ -169,6 +169,20 @@ def test_a_unit_waits_until_no_source_of_it_has_a_schema_change_before_it():
     assert not group.held
 
 
+def test_a_unit_with_a_schema_change_between_its_parts_is_shown_part_by_part():
+    """Else every run would end there, the next one as well."""
+    group = Following()
+    (change,) = renamed("customers", 2).items
+    change = replace(change, source="a")
+    parts = [transaction("a", 1, "x"), change, transaction("a", 3, "y"), transaction("b", 1, "x")]
+    group._take_unit(unit(*(delivered(part) for part in parts), a=0, b=0))
+    assert group.told == [("a", 1), ("b", 1)]
+    assert list(group.due) == [change]
+    group.due.clear()
+    group.let_go("a")
+    assert group.told == [("a", 1), ("b", 1), ("a", 3)]
+
+
 def test_a_source_that_is_read_again_takes_the_other_parts_of_its_units_with_it():
     """One part will come again; alone it would wait for others that do not."""
     group = Following()

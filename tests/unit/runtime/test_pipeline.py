@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 
 from viewkeeper.runtime.pipeline import Pipeline
@@ -39,3 +40,24 @@ def test_a_group_that_comes_to_its_end_may_be_the_one_that_waits_for_somebody_s_
     member = group(3, waits_for_word="a change")
     assert pipeline(group(5), parting=[member]).waiting_for_word == (member, "a change")
     assert pipeline(group(5)).waiting_for_word is None
+
+
+def test_a_feed_that_two_groups_send_back_begins_where_the_first_of_them_stands():
+    """At the later position it would leave out what the other group has not seen yet."""
+    made = pipeline()
+    followed = []
+
+    def follow(source, relations, position, known) -> int:
+        followed.append(position["at"])
+        return len(followed)
+
+    made._routing = threading.Lock()
+    made._feeding = {"crm": {"at": 7}}
+    made._units = SimpleNamespace(relations_of=lambda source: (), go_back=lambda *_: None)
+    made.feeds = SimpleNamespace(follow=follow)
+    made._follow("crm", {"at": 3})
+    made._follow("crm", {"at": 6})
+    assert followed == [3, 3]
+    made._feeding["crm"] = {"at": 9}
+    made._follow("crm", {"at": 6})
+    assert followed == [3, 3, 6]
