@@ -125,6 +125,14 @@ FeedItem = SourceTransaction | SchemaChange | Progress
 
 
 @dataclass(frozen=True)
+class Remark:
+    """Something in a feed that was passed over and changes nothing, for the run's log."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True)
 class Finding:
     """One thing that preflight has to say: ``severity`` is ok, warning or refused."""
 
@@ -288,6 +296,10 @@ class Feed(Closable):
     ) -> Sequence[FeedItem | Stretch]:
         """As `poll`; but transactions that come by the thousand may be told as columns."""
         return self.poll(timeout_seconds, items_max)
+
+    def remarks(self) -> list[Remark]:
+        """What was passed over since this was last asked."""
+        return []
 
     @abstractmethod
     def confirm(self, position: Position) -> None:
