@@ -45,7 +45,7 @@ _TRIGGERS = (
 )
 # Our table of schema changes, if it is in the publication.
 _NOTES = """
-SELECT FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid
+SELECT 1 FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid
 JOIN pg_class c ON c.oid = r.prrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE p.pubname = %s AND n.nspname = %s AND c.relname = %s
 """
