@@ -29,7 +29,7 @@ class Sieve:
         return [each for each in messages if each[0] != pgoutput.MESSAGE or self._keeps(each)]
 
     def _keeps(self, payload: bytes) -> bool:
-        is_transactional = bool(payload[1] & 1)
+        is_transactional = payload[1:2] == b"\1"
         if payload.startswith(self._tie, _PREFIX_AT):
             if not is_transactional:
                 self.ignore_tie("it is outside any transaction")
