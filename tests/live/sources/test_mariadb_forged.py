@@ -1,4 +1,4 @@
-"""What a user with a database of his own can do to a feed of another one: nothing, by no statement's text."""
+"""What a user of one database can do to a feed of another one: nothing, by no statement's text."""
 
 from __future__ import annotations
 

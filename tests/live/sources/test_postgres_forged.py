@@ -255,7 +255,7 @@ def test_a_set_up_gives_nobody_the_rights_of_its_owner(database, writer, intrude
 
 
 def test_no_session_makes_a_trigger_say_that_it_could_not_tell(source, writer, intruder):
-    """It would have everything read anew. Who exhausts his own stack has his own command fail."""
+    """It would have everything read again. Who exhausts his own stack has his own command fail."""
     start = source.start_position()
     intruder.execute("""
         CREATE FUNCTION pg_temp.dig(depth int) RETURNS void LANGUAGE plpgsql AS $$ BEGIN
@@ -329,7 +329,7 @@ def test_an_older_set_up_tells_its_changes_and_nobody_elses(source, writer, intr
     send(intruder, OURS, json.dumps(forged_notes(known)["a drop"]).encode())
     intruder.execute("COMMIT")
     change, row = followed(source, start)
-    # What became of it is not taken from a message: the table is read anew, as it is.
+    # What became of it is not taken from a message: the table is read again, as it is.
     assert (change.relation, change.rewrites) == ("things", True)
     assert change.after.schema.names == ("id", "name", "weight")
     assert row.changes[0].inserted == [(1, "a", 3)]

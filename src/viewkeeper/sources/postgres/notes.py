@@ -1,7 +1,7 @@
 """What may be believed of a schema change or a tie that somebody says there is. Pure.
 
 Everybody who may connect to PostgreSQL can send logical messages, with any prefix and any content. So a
-schema change is told by a row of `NOTES`, a table that only the owner of our event triggers can write and
+schema change comes as a row of `NOTES`, a table that only the owner of our event triggers can write and
 that is in our publication: the row stands in the same transaction of the log. A message tells nothing by
 itself, and whatever has another shape than ours is passed over and counted.
 """
@@ -138,7 +138,7 @@ def _clauses(before: Described, after: Described) -> list[str]:
 
 
 class Remarks:
-    """What a feed passed over, counted: the first of a kind is told, then the 10th, the 100th …"""
+    """What a feed passed over, counted: reported are the first of a kind, the 10th, the 100th …"""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
