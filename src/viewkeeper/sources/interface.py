@@ -363,6 +363,9 @@ class Source(Closable):
         A source whose log does not say what a table was tells by its feed where it was something else.
         """
 
+    def expect_ties(self) -> None:
+        """Transactions may say by themselves what they are part of: have later feeds heed it."""
+
     def check_followed(self, relations: Mapping[str, Position]) -> None:
         """Raise SourceError where changes of a relation behind its position may be missing from a feed."""
 

@@ -74,6 +74,7 @@ class PostgresFeed(Feed):
         xid_near: int,
         watch: Watch | None = None,
         old_until: int = 0,
+        expects_ties: bool = False,
     ) -> None:
         """``old_until``: up to this place an older set-up told schema changes by messages."""
         self.position = start
@@ -101,7 +102,11 @@ class PostgresFeed(Feed):
         self._suspected: tuple[int, frozenset[int]] = (0, frozenset())
         self._unsure_since: float | None = None
         self._tell_watch()
-        self._stream = ReplicationStream(source, url, instance, int(start["lsn"]))
+        # What need not be heeded is not even sent: a message may have a gigabyte.
+        messages = expects_ties or old_until > 0
+        self._stream = ReplicationStream(
+            source, url, instance, int(start["lsn"]), messages=messages
+        )
 
     # -- reading ----------------------------------------------------------------------------------
 

@@ -113,6 +113,7 @@ class PostgresSource(Source):
         self._described: dict[str, Described] = {}
         # What relations are taken for where the next feed starts.
         self._believed: dict[str, RelationSchema] = {}
+        self._expects_ties = False
 
     def __repr__(self) -> str:
         return f"PostgresSource({self.name}, {self._url})"
@@ -325,6 +326,9 @@ class PostgresSource(Source):
     def believe(self, known: Mapping[str, RelationSchema]) -> None:
         self._believed = dict(known)
 
+    def expect_ties(self) -> None:
+        self._expects_ties = True
+
     def feed(self, relations: Sequence[str], start: Position) -> Feed:
         known = self._describe_then(relations, start)
         self.settling.draw_fence()
@@ -355,6 +359,7 @@ class PostgresSource(Source):
                 xid_near=int(xid_near),
                 watch=self.watch,
                 old_until=old_until,
+                expects_ties=self._expects_ties,
             ),
             SLOT_PATIENCE,
             randomness=random.Random(),
