@@ -94,6 +94,8 @@ class ProjectConfig:
     # Transactions over several sources: how long their parts are waited for, and what then.
     tie_timeout_seconds: float = TIE_TIMEOUT_SECONDS
     tie_overdue: str = OVERDUE[0]
+    # Whether there may be any: the file has [transactions], or an outbox.
+    has_ties: bool = False
     # How often a run checks one of its views, and how many of its keys.
     audit_every_seconds: float | None = None
     audit_keys: float | None = None
@@ -156,6 +158,7 @@ def read_project(folder: Path) -> ProjectConfig:
         keep_days=warehouse.get("keep_days"),
         tie_timeout_seconds=ties.get("timeout_seconds", TIE_TIMEOUT_SECONDS),
         tie_overdue=ties.get("overdue", OVERDUE[0]),
+        has_ties="transactions" in document or any("outbox" in sources[n] for n in sources),
         audit_every_seconds=audit.get("every_seconds"),
         audit_keys=audit.get("keys"),
         knowledge=document.get("knowledge", {}),

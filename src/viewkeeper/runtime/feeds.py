@@ -16,7 +16,14 @@ from dataclasses import dataclass
 from viewkeeper.errors import SourceError
 from viewkeeper.runtime.faults import failpoint
 from viewkeeper.sources.backoff import Backoff
-from viewkeeper.sources.interface import FeedItem, Position, RelationSchema, SchemaChange, Source
+from viewkeeper.sources.interface import (
+    FeedItem,
+    Position,
+    RelationSchema,
+    Remark,
+    SchemaChange,
+    Source,
+)
 from viewkeeper.sources.stretch import Stretch
 
 POLL_SECONDS = 0.2
@@ -63,7 +70,15 @@ class Back:
     source: str
 
 
-Message = Delivery | Failure | Away | Back
+@dataclass(frozen=True)
+class Remarked:
+    """A source's feed passed something over; nothing is changed by it."""
+
+    source: str
+    remark: Remark
+
+
+Message = Delivery | Failure | Away | Back | Remarked
 
 
 class Feeds:
@@ -223,6 +238,8 @@ class _Reader:
                     self._position = feed.position
                     self._note_schemas(items)
                 name = self.source.name
+                for remark in feed.remarks():
+                    self._feeds.deliver(Remarked(name, remark))
                 self._feeds.deliver(Delivery(name, items, feed.position, feed.life, generation))
                 if self.to_confirm is not None:
                     confirmed, self.to_confirm = self.to_confirm, None

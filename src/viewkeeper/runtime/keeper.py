@@ -194,6 +194,8 @@ class Keeper(OpenProject):
         outboxes = {}
         for name, source in sources.items():
             relation = self.config.source(name).outbox
+            if relation is None and self.config.has_ties:
+                source.expect_ties()
             if relation is not None:
                 found = source.schemas([relation]).get(relation)
                 if found is None:

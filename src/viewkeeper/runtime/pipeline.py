@@ -28,7 +28,7 @@ from viewkeeper.runtime.ends import Union, latest
 from viewkeeper.runtime.epochs import Epochs, earliest
 from viewkeeper.runtime.evolution_log import EvolutionLog
 from viewkeeper.runtime.evolving import Evolution
-from viewkeeper.runtime.feeds import Away, Back, Delivery, Failure, Feeds, Message
+from viewkeeper.runtime.feeds import Away, Back, Delivery, Failure, Feeds, Message, Remarked
 from viewkeeper.runtime.group import Group
 from viewkeeper.runtime.keeping import NoteAt
 from viewkeeper.runtime.memory import allow_huge_pages
@@ -351,6 +351,9 @@ class Pipeline:
                 return
             case Back(source):
                 self._tell({"event": "source_back", "source": source})
+                return
+            case Remarked(source, remark):
+                self._tell({"event": "warning", "source": source, **asdict(remark)})
                 return
         for group in tuple(self.groups):
             if delivery.source in group.sources:

@@ -1,7 +1,8 @@
 """Transactions over several sources, on their way from the feeds to the groups.
 
 An application ties the parts by an id that it writes in each of them, with the number of parts: in
-PostgreSQL as a logical message, elsewhere (and there too) as a row of an outbox table. What is tied is
+PostgreSQL as a logical message, elsewhere (and there too) as a row of an outbox table. Where a source has an
+outbox, only its rows count: who may write them is the owner's to say. What is tied is
 held back until it is whole; `merging.global_transactions` decides, here its words are carried out.
 
 A source whose next part is held back stands still, for everybody: its feed's position does not pass.
@@ -30,6 +31,7 @@ from viewkeeper.sources.interface import FeedItem, Position, Progress, SourceTra
 from viewkeeper.sources.stretch import Stretch, one_by_one
 
 ID, PARTS = "id", "parts"
+ID_LENGTH_MAX, PARTS_MAX = 1_000, 1_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,13 +71,28 @@ class Outbox:
                     hint="it needs id (a text) and parts (how many transactions have that id)",
                 )
 
-    def tie(self, transaction: SourceTransaction) -> Tie | None:
+    def tie(self, transaction: SourceTransaction) -> Tie | Warn | None:
+        """What a transaction is part of; a warning where its row does not say it."""
         for change in transaction.changes:
             if change.relation == self.relation and change.inserted:
                 row = change.inserted[0]
                 place = self.schema.position
-                return Tie(str(row[place(ID)]), int(str(row[place(PARTS)] or 1)))
+                return _read_tie(transaction.source, row[place(ID)], row[place(PARTS)])
         return None
+
+
+def _read_tie(source: str, tie: object, parts: object) -> Tie | Warn:
+    # Digits that are no more than ASCII: nothing else is a number of parts in every database.
+    count = "1" if parts is None else str(parts)
+    is_number = count.isascii() and count.isdigit() and len(count) <= len(str(PARTS_MAX))
+    name = "" if tie is None else str(tie)
+    if 0 < len(name) <= ID_LENGTH_MAX and is_number and 1 <= int(count) <= PARTS_MAX:
+        return Tie(name, int(count))
+    message = (
+        f"a row in the outbox of source {source} was passed over: expected an id of up to "
+        f"{ID_LENGTH_MAX} characters and 1 to {PARTS_MAX} parts, found {count[:40]} parts"
+    )
+    return Warn("tie-ignored", name[:40], message)
 
 
 class Units:
@@ -113,7 +130,11 @@ class Units:
             if not isinstance(item, Progress):
                 # With all that its delivery says of it, for it may be held for a while.
                 alone = replace(delivery, items=(item,), position=item.position)
-                part = Part(delivery.source, alone, self._tie(item))
+                tie = self._tie(item)
+                if isinstance(tie, Warn):
+                    yield tie
+                    tie = None
+                part = Part(delivery.source, alone, tie)
                 yield from self._carried_out(self._machine.step(PartArrived(part, now_seconds)))
         yield from self._carried_out(self._machine.step(TimePassed(now_seconds)))
         for source in [s for s in self._ahead if not self._machine.holds(s)]:
@@ -124,13 +145,13 @@ class Units:
             return any(map(self._tie, items))
         return any(isinstance(item, SourceTransaction) and item.tie for item in items)
 
-    def _tie(self, item: FeedItem | Stretch) -> Tie | None:
+    def _tie(self, item: FeedItem | Stretch) -> Tie | Warn | None:
         if not isinstance(item, SourceTransaction):
             return None
-        if item.tie is not None:
-            return Tie(*item.tie)
         outbox = self._outboxes.get(item.source)
-        return None if outbox is None else outbox.tie(item)
+        if outbox is not None:
+            return outbox.tie(item)
+        return None if item.tie is None else Tie(*item.tie)
 
     def _carried_out(self, actions: tuple[Action, ...]) -> Iterator[Delivery | Unit | Warn]:
         for action in actions:

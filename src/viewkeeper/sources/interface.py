@@ -125,6 +125,14 @@ FeedItem = SourceTransaction | SchemaChange | Progress
 
 
 @dataclass(frozen=True)
+class Remark:
+    """Something in a feed that was passed over and changes nothing, for the run's log."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True)
 class Finding:
     """One thing that preflight has to say: ``severity`` is ok, warning or refused."""
 
@@ -289,6 +297,10 @@ class Feed(Closable):
         """As `poll`; but transactions that come by the thousand may be told as columns."""
         return self.poll(timeout_seconds, items_max)
 
+    def remarks(self) -> list[Remark]:
+        """What was passed over since this was last asked."""
+        return []
+
     @abstractmethod
     def confirm(self, position: Position) -> None:
         """Everything up to here is durable with us: the source may forget it. Never before that."""
@@ -350,6 +362,9 @@ class Source(Closable):
 
         A source whose log does not say what a table was tells by its feed where it was something else.
         """
+
+    def expect_ties(self) -> None:
+        """Transactions may say by themselves what they are part of: have later feeds heed it."""
 
     def check_followed(self, relations: Mapping[str, Position]) -> None:
         """Raise SourceError where changes of a relation behind its position may be missing from a feed."""

@@ -120,6 +120,27 @@ def test_what_a_feed_delivered_before_it_went_back_is_not_handed_on():
     assert told(held.released(delivery(transaction("a", 1), generation=1), 0.0)) == [("a", [1], 1)]
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        (None, 2), ("", 2), ("x" * 2_000, 2), ("t", 0), ("t", -1), ("t", 10**9), ("t", "two"), ("t", 2.5),
+        ("t", float("nan")), ("t", "²"), ("t", b"2"), ("t", "9" * 5_000), ("t", ""),
+    ],
+)  # fmt: skip
+def test_a_row_of_an_outbox_that_says_nothing_ties_nothing_and_is_named(row):
+    item = transaction("b", 1)
+    item = item._replace(changes=(*item.changes, RelationChange("outbox", (), (row,))))
+    assert told(units().released(delivery(item), 0.0)) == [
+        "tie-ignored",
+        ("b", [1], 1),
+        ("b", [], 1),
+    ]
+
+
+def test_a_message_ties_nothing_where_an_outbox_says_who_may():
+    assert told(units().released(delivery(transaction("b", 1, "t")), 0.0)) == [("b", [1], 1)]
+
+
 def test_an_outbox_without_its_columns_is_refused():
     with pytest.raises(UsageError, match="no column parts"):
         Outbox("outbox", Schema.of(id=STRING))

@@ -6,11 +6,11 @@ rows that the feed can't see, and is `Unknown`: the feed stops there. Pure.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from viewkeeper.sources.interface import ToldColumns
+from viewkeeper.sources.mariadb.dialect import Dialect
 
 
 @dataclass(frozen=True)
@@ -74,17 +74,7 @@ class Unknown:
 
 Verdict = Harmless | Commits | MarksSavepoint | ReturnsToSavepoint | ChangesTables | Unknown
 
-_TOKEN = re.compile(
-    r"""
-      /\*(?!!|M!).*?\*/ | (?:--(?=\s|$)|\#)[^\n]*      # comments, but not those that are executed
-    | /\*M?!\d* | \*/
-    | (?P<quoted>`(?:[^`]|``)*` | "(?:[^"\\]|""|\\.)*")
-    | (?P<text>'(?:[^'\\]|''|\\.)*')
-    | (?P<word>[\w$@]+)
-    | (?P<sign>[^\s\w])
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+BEGINNING_TOKENS = 200
 
 # Statements that touch accounts, programs or sessions only.
 _HARMLESS_FIRST = frozenset(
@@ -108,14 +98,23 @@ class _Token:
         return "" if self.is_name else self.text.lower()
 
 
-def judged(statement: str, default_database: str) -> Verdict:
+def judged(statement: str, default_database: str, dialect: Dialect | None = None) -> Verdict:
     """What a statement of the log means for tables."""
-    return _judged(_tokens(statement), default_database)
+    dialect = dialect or Dialect()
+    beginning = _tokens(statement, dialect, BEGINNING_TOKENS)
+    verdict = _judged(beginning, default_database)
+    # A view's text, or a program's, may be of any length; what it is stands at its beginning.
+    is_told = isinstance(verdict, Harmless) and beginning and beginning[0].word != "set"
+    if is_told or len(beginning) < BEGINNING_TOKENS:
+        return verdict
+    return _judged(_tokens(statement, dialect), default_database)
 
 
-def _tokens(statement: str) -> list[_Token]:
-    tokens = []
-    for found in _TOKEN.finditer(statement):
+def _tokens(statement: str, dialect: Dialect, most: int | None = None) -> list[_Token]:
+    tokens: list[_Token] = []
+    for found in dialect.tokens.finditer(statement):
+        if len(tokens) == most:
+            break
         if found["quoted"]:
             mark = found["quoted"][0]
             tokens.append(_Token(found["quoted"][1:-1].replace(mark * 2, mark), True))

@@ -31,6 +31,7 @@ from viewkeeper.sources.interface import (
 from viewkeeper.sources.mariadb import binlog, ddl
 from viewkeeper.sources.mariadb.catalogue import Table, refuse_problems
 from viewkeeper.sources.mariadb.columns import holds
+from viewkeeper.sources.mariadb.dialect import logged
 from viewkeeper.sources.mariadb.layout import Layout, layout_of
 from viewkeeper.sources.mariadb.memory import Doubt
 from viewkeeper.sources.mariadb.places import Place
@@ -282,8 +283,8 @@ class MariaDBFeed(Feed):
     # -- statements ---------------------------------------------------------------------------
 
     def _statement(self, event: binlog.Event) -> list[FeedItem]:
-        database, text = binlog.query(event)
-        verdict = ddl.judged(text, database)
+        said = logged(event.body)
+        verdict = ddl.judged(said.text, said.database, said.dialect)
         changes: list[SchemaChange] = []
         match verdict:
             case ddl.Commits(undone):
@@ -296,11 +297,11 @@ class MariaDBFeed(Feed):
                 # Logged only where a table without transactions kept part of it.
                 del self._group.changes[self._group.savepoints.get(name, 0) :]
             case ddl.ChangesTables():
-                changes = self._redefined(verdict, text)
+                changes = self._redefined(verdict, said.dialect.masked(said.text))
             case ddl.Unknown():
                 raise self._stop(
                     "statement-logged",
-                    f"the log holds a statement instead of rows: {text.split()[0][:20].upper()} …",
+                    f"the log holds a statement instead of rows: {said.text.split()[0][:20].upper()} …",
                     "SET GLOBAL binlog_format = ROW, also in every session, then "
                     + rebuild_command(self._source),
                 )

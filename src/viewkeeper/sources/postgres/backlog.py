@@ -34,8 +34,8 @@ class Backlog:
     here has been read, once it is over; 0 where that is not known.
     """
 
-    def __init__(self, connection: pq.abc.PGconn, slot: str, limit_lsn: int) -> None:
-        self._pq = connection
+    def __init__(self, connection: pq.abc.PGconn, slot: str, limit_lsn: int, messages: str) -> None:
+        self._pq, self._messages = connection, messages
         self._slot, self._limit_lsn = slot, limit_lsn
         self.end_lsn = self.reach = 0
         self.is_over = False
@@ -68,7 +68,10 @@ class Backlog:
         # As far as the server has come by now: what it writes meanwhile is soon told by the stream.
         limit = f"{self._limit_lsn >> 32:X}/{self._limit_lsn & 0xFFFFFFFF:X}"
         upto = f"least(pg_current_wal_flush_lsn(), '{limit}')"
-        options = f"'proto_version', '1', 'publication_names', '{self._slot}', 'messages', 'true'"
+        options = (
+            f"'proto_version', '1', 'publication_names', '{self._slot}', "
+            f"'messages', '{self._messages}'"
+        )
         peek = (
             f"pg_logical_slot_peek_binary_changes('{self._slot}', {upto}, {self._limit}, {options})"
         )

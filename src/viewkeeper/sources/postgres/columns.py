@@ -129,9 +129,14 @@ class Transactions:
 
 
 def decoded(
-    messages: Sequence[bytes], decoders: Mapping[int, tuple[str, ColumnDecoder]]
+    messages: Sequence[bytes],
+    decoders: Mapping[int, tuple[str, ColumnDecoder]],
+    special: int | None = None,
 ) -> Transactions:
-    """Whole transactions, of messages of `PLAIN` kinds; ``decoders`` and names of relations by oid."""
+    """Whole transactions, of messages of `PLAIN` kinds; ``decoders`` and names of relations by oid.
+
+    ``special``: a relation whose rows have to be read one by one.
+    """
     sizes = np.fromiter(map(len, messages), np.int64, len(messages))
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     # The end may be looked at as if a value's size stood there.
@@ -143,6 +148,8 @@ def decoded(
     _require(np.cumsum(kinds == BEGIN) == places + 1)
     is_row = (kinds != BEGIN) & (kinds != COMMIT)
     oids = _number(data, starts + 1, 4)
+    if special is not None:
+        _require(~(is_row & (oids == special)))
     changes: dict[str, ChangedRows] = {}
     for oid, (name, decoder) in decoders.items():
         mine = np.flatnonzero(is_row & (oids == oid))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import itemgetter
@@ -21,14 +20,23 @@ from viewkeeper.sources.interface import (
     Position,
     Progress,
     RelationChange,
+    Remark,
     SchemaChange,
     SourceTransaction,
 )
 from viewkeeper.sources.postgres import pgoutput
 from viewkeeper.sources.postgres.columns import PLAIN, NotPlain, decoded
+from viewkeeper.sources.postgres.notes import NOTE, NOTES, TIE_PREFIX, Remarks, note_of, tie_of
 from viewkeeper.sources.postgres.position import make_position, widened, widened_all
 from viewkeeper.sources.postgres.replication import ReplicationStream
-from viewkeeper.sources.postgres.tracking import Same, Tracked, TrackedRelations, identity_lost
+from viewkeeper.sources.postgres.sifting import Sieve
+from viewkeeper.sources.postgres.tracking import (
+    ChangeFields,
+    Same,
+    Tracked,
+    TrackedRelations,
+    identity_lost,
+)
 from viewkeeper.sources.postgres.watching import Seen, Watch
 from viewkeeper.sources.stretch import Stretch, one_by_one
 from viewkeeper.sources.urls import SourceUrl
@@ -36,15 +44,14 @@ from viewkeeper.sources.urls import SourceUrl
 # From so many messages on it is quicker to read them as columns: about a hundred small transactions.
 STRETCH_MESSAGES_MIN = 300
 MESSAGES_PER_READ_MAX = 3_000
+# No more are read before it is looked at what they are, and at the time.
+MESSAGES_PER_GATHERING_MAX = 100_000
 # After a stretch, the next one is waited for until it has so many messages, at most so long.
 LINGER_MESSAGES_MAX, LINGER_SECONDS, LINGER_STEP_SECONDS = 9_000, 0.03, 0.002
 # How often it is looked, at least, at what the feed rests on beside the stream.
 LOOK_SECONDS = 1.0
 # For so long a place is not told while somebody may have altered what the feed rests on.
 UNSURE_SECONDS = 1.0
-# With this prefix an application says what its transaction is part of:
-# SELECT pg_logical_emit_message(true, 'viewkeeper.transaction', '{"id": "…", "parts": 2}').
-TIE_PREFIX = "viewkeeper.transaction"
 
 _COMMIT = bytes((pgoutput.COMMIT,))
 _kind_of = itemgetter(0)
@@ -66,7 +73,10 @@ class PostgresFeed(Feed):
         life: str,
         xid_near: int,
         watch: Watch | None = None,
+        old_until: int = 0,
+        expects_ties: bool = False,
     ) -> None:
+        """``old_until``: up to this place an older set-up told schema changes by messages."""
         self.position = start
         self.life = life
         self._source, self._instance, self._relations = source, instance, relations
@@ -78,6 +88,10 @@ class PostgresFeed(Feed):
         # What has been read and is in no item yet: messages, and the kind of each.
         self._messages: list[bytes] = []
         self._kinds = bytearray()
+        # What becomes of logical messages; our table of schema changes, once the stream has named it.
+        self._remarks = Remarks()
+        self._sieve = Sieve(instance, old_until, self._remarks)
+        self._notes: tuple[int, pgoutput.TupleDecoder] | None = None
         # Whether the last items were a stretch.
         self._is_flood = False
         self._handlers = self._handler_table()
@@ -88,7 +102,11 @@ class PostgresFeed(Feed):
         self._suspected: tuple[int, frozenset[int]] = (0, frozenset())
         self._unsure_since: float | None = None
         self._tell_watch()
-        self._stream = ReplicationStream(source, url, instance, int(start["lsn"]))
+        # What need not be heeded is not even sent: a message may have a gigabyte.
+        messages = expects_ties or old_until > 0
+        self._stream = ReplicationStream(
+            source, url, instance, int(start["lsn"]), messages=messages
+        )
 
     # -- reading ----------------------------------------------------------------------------------
 
@@ -126,11 +144,14 @@ class PostgresFeed(Feed):
     def _gather(self, items_max: int) -> None:
         """Take what has arrived, without waiting."""
         found = len(self._items) + self._kinds.count(_COMMIT)
-        while found < items_max:
-            messages = self._stream.read(MESSAGES_PER_READ_MAX)
+        for _ in range(0, MESSAGES_PER_GATHERING_MAX, MESSAGES_PER_READ_MAX):
+            messages = self._stream.read(MESSAGES_PER_READ_MAX) if found < items_max else []
             if not messages:
                 break
             kinds = bytes(map(_kind_of, messages))
+            if pgoutput.MESSAGE in kinds:
+                messages = self._sieve.sifted(messages)
+                kinds = bytes(map(_kind_of, messages))
             self._messages += messages
             self._kinds += kinds
             found += kinds.count(_COMMIT)
@@ -148,6 +169,7 @@ class PostgresFeed(Feed):
     def _settle(self) -> None:
         """Make items of what was read, but for the last transaction while more of it is to come."""
         self._is_flood = False
+        self._messages = self._sieve.without_lonely(self._messages, self._kinds)
         while self._messages:
             if self._transaction is None and not self._skip:
                 special = self._kinds.translate(_IS_SPECIAL).find(1)
@@ -184,7 +206,8 @@ class PostgresFeed(Feed):
     def _take_stretch(self, size: int) -> None:
         relations = self._relations.by_oid.items()
         decoders = {oid: (tracked.name, tracked.columns) for oid, tracked in relations}
-        found = decoded(self._messages[:size], decoders)
+        notes = self._notes[0] if self._notes is not None else None
+        found = decoded(self._messages[:size], decoders, notes)
         xids = widened_all(found.xids, self._xid_near)
         stretch = Stretch(
             self._source, xids, found.committed, found.ends, self._at, found.changes
@@ -287,7 +310,7 @@ class PostgresFeed(Feed):
     def _on_begin(self, payload: bytes) -> None:
         microseconds, xid = pgoutput.decode_begin(payload)
         self._xid_near = xid = widened(xid, self._xid_near)
-        self._transaction = _Open(xid, microseconds)
+        self._transaction = _Open(xid, microseconds, int.from_bytes(payload[1:9], "big"))
 
     def _on_commit(self, payload: bytes) -> None:
         end_lsn = pgoutput.end_of_commit(payload)
@@ -310,6 +333,8 @@ class PostgresFeed(Feed):
     def _finished(self, transaction: _Open, end_lsn: int) -> Iterator[FeedItem]:
         """The transaction's items; all but the last stand before the end of its commit record."""
         pieces = transaction.pieces()
+        if transaction.tie is not None and not pieces:
+            self._sieve.ignore_tie("its transaction changed nothing that is read")
         before = int((self._items[-1].position if self._items else self.position)["lsn"])
         end = self._at(end_lsn)
         skip, self._skip = self._skip, 0
@@ -329,7 +354,11 @@ class PostgresFeed(Feed):
 
     def _on_relation(self, payload: bytes) -> None:
         transaction = self._transaction or self._outside()
-        for change in self._relations.meet(pgoutput.decode_relation(payload), transaction.xid):
+        relation = pgoutput.decode_relation(payload)
+        if (relation.namespace, relation.name) == (self._instance, NOTES):
+            parsers = [bytes.decode if c.name == NOTE else None for c in relation.columns]
+            self._notes = relation.oid, pgoutput.TupleDecoder(parsers)
+        for change in self._relations.meet(relation, transaction.xid):
             if self._watch is not None:
                 self._watch.look()  # columns that the publication leaves out are no schema change
             transaction.schema(change)
@@ -352,8 +381,11 @@ class PostgresFeed(Feed):
         )
 
     def _on_insert(self, payload: bytes) -> None:
-        tracked = self._relations.by_oid.get(int.from_bytes(payload[1:5], "big"))
-        if tracked is not None:
+        oid = int.from_bytes(payload[1:5], "big")
+        tracked = self._relations.by_oid.get(oid)
+        if self._notes is not None and oid == self._notes[0]:
+            self._on_note(self._notes[1].insert(payload))
+        elif tracked is not None:
             try:
                 row = tracked.decoder.insert(payload)
             except ValueError as error:
@@ -396,36 +428,38 @@ class PostgresFeed(Feed):
                     }
                 )
 
-    def _on_message(self, payload: bytes) -> None:
-        message = pgoutput.decode_message(payload)
-        if message.prefix == TIE_PREFIX and message.transactional:
-            (self._transaction or self._outside()).tie = self._tie(message.content)
-            return
-        if message.prefix != self._instance or not message.transactional:
-            return
-        try:
-            note = json.loads(message.content)
-        except ValueError:
-            # Everybody at the server may send messages; one that is not our trigger's tells nothing.
-            note = {"tag": "a message", "unclear": "it is not from our event trigger"}
-        transaction = self._transaction or self._outside()
-        for change in self._relations.noted(note, transaction.xid):
-            transaction.schema(change)
+    def _on_note(self, row: tuple[Any, ...]) -> None:
+        """A row that only the owner of our event triggers can have written."""
+        note = note_of(row[0]) if row and row[0] is not None else None
+        if note is None:
+            detail = "a set-up of another version wrote it down"
+            note = {"tag": "a command", "unclear": detail}
+            self._remarks.add("note-unclear", f"a schema change could not be read: {detail}")
+        self._add_changes(self._relations.noted(note, (self._transaction or self._outside()).xid))
+
+    def _add_changes(self, changes: Iterator[ChangeFields]) -> None:
+        for change in changes:
+            (self._transaction or self._outside()).schema(change)
             self._tell_watch()
 
-    def _tie(self, content: bytes) -> tuple[str, int]:
-        try:
-            said = json.loads(content)
-            return str(said["id"]), int(said["parts"])
-        except (ValueError, KeyError, TypeError):
-            raise SourceError(
-                "bad-tie",
-                f"a message in source {self._source} does not say what its transaction is part of",
-                source=self._source,
-                retryable=False,
-                detail=f"found {content[:80].decode(errors='replace')}",
-                hint='send {"id": "some text", "parts": 2} with the prefix ' + TIE_PREFIX,
-            ) from None
+    def _on_message(self, payload: bytes) -> None:
+        """What the sieve has left: a hint, from anybody."""
+        message = pgoutput.decode_message(payload)
+        transaction = self._transaction or self._outside()
+        if message.prefix == TIE_PREFIX:
+            tie = tie_of(message.content)
+            if tie is None:
+                self._sieve.ignore_tie('expected {"id": "some text", "parts": 2}')
+            else:
+                transaction.tie = tie
+            return
+        self._sieve.ignore()
+        until, transaction.final_lsn = transaction.final_lsn, 0
+        if until:  # the first of a transaction is hint enough
+            self._add_changes(self._relations.hinted(message.lsn, until, transaction.xid))
+
+    def remarks(self) -> list[Remark]:
+        return self._remarks.taken()
 
     # -- places and errors ------------------------------------------------------------------------
 
@@ -459,10 +493,10 @@ _Piece = _Schema | tuple[RelationChange, ...]
 class _Open:
     """A transaction as it comes in: rows by relation, cut into pieces by its schema changes."""
 
-    __slots__ = ("_done", "_microseconds", "_rows", "tie", "xid")
+    __slots__ = ("_done", "_microseconds", "_rows", "final_lsn", "tie", "xid")
 
-    def __init__(self, xid: int, microseconds: int) -> None:
-        self.xid, self._microseconds = xid, microseconds
+    def __init__(self, xid: int, microseconds: int, final_lsn: int) -> None:
+        self.xid, self._microseconds, self.final_lsn = xid, microseconds, final_lsn
         self.tie: tuple[str, int] | None = None
         self._done: list[_Piece] | None = None
         self._rows: dict[str, tuple[list[Any], list[Any]]] = {}
@@ -504,11 +538,7 @@ class _Open:
         return self._done
 
     def pieces(self) -> list[_Piece]:
-        done = self._end_piece()
-        if self.tie is not None and not done:
-            # Nothing in it is for us, and still others wait for it.
-            done.append(())
-        return done
+        return self._end_piece()
 
 
 def _ignore(payload: bytes) -> None:

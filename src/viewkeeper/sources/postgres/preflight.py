@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.interface import Finding
 from viewkeeper.sources.postgres.catalogue import Described
+from viewkeeper.sources.postgres.notes import NOTES
 from viewkeeper.sources.postgres.settling import WOULD_SHOW
 
 if TYPE_CHECKING:
@@ -42,6 +43,12 @@ FROM pg_class c WHERE c.oid = ANY(%s::oid[])
 _TRIGGERS = (
     "SELECT evtname::text FROM pg_event_trigger WHERE evtname = ANY(%s) AND evtenabled = 'A'"
 )
+# Our table of schema changes, if it is in the publication.
+_NOTES = """
+SELECT 1 FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid
+JOIN pg_class c ON c.oid = r.prrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE p.pubname = %s AND n.nspname = %s AND c.relname = %s
+"""
 
 
 def findings(source: PostgresSource, relations: Sequence[str]) -> list[Finding]:
@@ -231,7 +238,16 @@ def _of_slot(source: PostgresSource) -> Iterator[Finding]:
 def _of_triggers(source: PostgresSource, partitioned: bool) -> Iterator[Finding]:
     names = [f"{source.instance}_ddl", f"{source.instance}_rewrite"]
     there = len(source.links.ask(_TRIGGERS, [names])) == len(names)
-    if there:
+    notes = source.links.ask(_NOTES, [source.instance, source.instance, NOTES])
+    if there and not notes:
+        yield Finding(
+            "event-trigger",
+            "warning",
+            "the event triggers are of an older set-up: any session can switch them off, and they tell "
+            "schema changes by messages, which any role can send",
+            _run_setup(source) + " (a superuser must run it)",
+        )
+    elif there:
         yield Finding("event-trigger", "ok", "schema changes are in the feed, in their place")
     elif partitioned:
         yield _refused(

@@ -48,7 +48,10 @@ _PLACE = struct.Struct(">Q")
 class ReplicationStream:
     """One slot's stream from an LSN on. ``sent_lsn``: everything up to here has been read."""
 
-    def __init__(self, source: str, url: SourceUrl, slot: str, start_lsn: int) -> None:
+    def __init__(
+        self, source: str, url: SourceUrl, slot: str, start_lsn: int, *, messages: bool = False
+    ) -> None:
+        """``messages``: with logical messages, which anybody may send."""
         self._source = source
         self.sent_lsn = 0
         self._confirmed_lsn = 0
@@ -57,6 +60,7 @@ class ReplicationStream:
         self._unanswered_since: float | None = None
         self._ask_after = ASK_FIRST_SECONDS
         self._slot, self._start_lsn = slot, start_lsn
+        self._messages = "true" if messages else "false"
         try:
             self._connection = psycopg.Connection.connect(
                 connection_string(url, SETTINGS, replication="database"), autocommit=True
@@ -72,7 +76,7 @@ class ReplicationStream:
         try:
             limit = self._backlog_limit()
             if limit is not None:
-                self._backlog = Backlog(self._pq, slot, limit)
+                self._backlog = Backlog(self._pq, slot, limit, self._messages)
                 self._asked_at = time.monotonic()
         except psycopg.Error as error:
             self.close()
@@ -104,7 +108,7 @@ class ReplicationStream:
         # Identifiers of slot and publication are ours: lower-case letters, digits, underscores.
         command = (
             f"START_REPLICATION SLOT {self._slot} LOGICAL {start >> 32:X}/{start & 0xFFFFFFFF:X} "
-            f"(proto_version '1', publication_names '{self._slot}', messages 'true')"
+            f"(proto_version '1', publication_names '{self._slot}', messages '{self._messages}')"
         )
         try:
             result = self._pq.exec_(command.encode())

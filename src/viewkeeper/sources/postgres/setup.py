@@ -6,6 +6,10 @@ slot decodes with the catalogue of its time and would fail on a publication that
 
 Everything bears the instance's name (``viewkeeper_<source>``), so that two projects can share a
 server, and teardown gives every table the identity that it had before.
+
+The functions of the event triggers run with their owner's rights in everybody's sessions. So what is in our
+schema is ours or a superuser's, or the set-up stops; no name in them is looked up where somebody else can
+put one (``pg_temp`` comes first unless it is named last); and nothing that a session can set switches them off.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from collections.abc import Iterator, Sequence
 
 from viewkeeper.errors import UsageError
 from viewkeeper.sources.postgres.catalogue import DESCRIPTION, quote
+from viewkeeper.sources.postgres.notes import NOTE, NOTES
 from viewkeeper.sources.urls import SourceUrl
 
 NAME_LENGTH_MAX = 50
@@ -65,21 +70,21 @@ def _block(body: str) -> str:
 def setup_statements(instance: str, tables: Sequence[str], *, triggers: bool) -> Iterator[str]:
     """Everything but the slot, for tables by their quoted names; each can be run again."""
     schema = quote(instance)
+    yield _require_ours(instance)
     yield f"CREATE SCHEMA IF NOT EXISTS {schema}"
     yield (
         f"CREATE TABLE IF NOT EXISTS {schema}.relation_state (oid oid PRIMARY KEY, "
         "description jsonb NOT NULL, rewritten boolean NOT NULL DEFAULT false)"
     )
-    # What relations were before each change: a feed that starts in the past asks for old names.
+    # What relations were before each change: a feed that starts in the past asks for old names. And
+    # what became of them: these rows are in the feed.
     yield (
-        f"CREATE TABLE IF NOT EXISTS {schema}.relation_history (number bigint GENERATED ALWAYS AS "
+        f"CREATE TABLE IF NOT EXISTS {schema}.{NOTES} (number bigint GENERATED ALWAYS AS "
         "IDENTITY PRIMARY KEY, description jsonb NOT NULL)"
     )
-    yield f"ALTER TABLE {schema}.relation_history ADD COLUMN IF NOT EXISTS lsn pg_lsn"
-    yield (
-        f"ALTER TABLE {schema}.relation_history ALTER COLUMN lsn "
-        "SET DEFAULT pg_current_wal_insert_lsn()"
-    )
+    yield f"ALTER TABLE {schema}.{NOTES} ADD COLUMN IF NOT EXISTS lsn pg_lsn"
+    yield (f"ALTER TABLE {schema}.{NOTES} ALTER COLUMN lsn SET DEFAULT pg_current_wal_insert_lsn()")
+    yield f"ALTER TABLE {schema}.{NOTES} ADD COLUMN IF NOT EXISTS {NOTE} jsonb"
     yield (
         f"CREATE TABLE IF NOT EXISTS {schema}.former_identity (oid oid PRIMARY KEY, "
         "identity text NOT NULL)"
@@ -89,9 +94,14 @@ def setup_statements(instance: str, tables: Sequence[str], *, triggers: bool) ->
         f"CREATE TABLE IF NOT EXISTS {schema}.published (oid oid PRIMARY KEY, entry text NOT NULL, "
         "since pg_lsn NOT NULL)"
     )
+    yield f"REVOKE ALL ON SCHEMA {schema} FROM PUBLIC"
+    yield f"REVOKE ALL ON ALL TABLES IN SCHEMA {schema} FROM PUBLIC"
     for table in tables:
         yield _full_identity(schema, table)
+    yield _publication_statement(instance)
     if triggers:
+        # Published first: whatever the functions write from then on is in the feed.
+        yield from _published_statements(instance, [f"{schema}.{quote(NOTES)}"])
         yield from _trigger_statements(instance)
     for table in tables:
         name = literal(table)
@@ -101,7 +111,28 @@ def setup_statements(instance: str, tables: Sequence[str], *, triggers: bool) ->
             f"({DESCRIPTION.format(relation=name + '::regclass')})) "
             "AS d(oid, description) ON CONFLICT (oid) DO UPDATE SET description = EXCLUDED.description"
         )
-    yield from _publication_statements(instance, tables)
+    yield from _published_statements(instance, tables)
+
+
+def _require_ours(instance: str) -> str:
+    """Who owns our schema, or a thing in it, could give our functions another body."""
+    things = " UNION ALL ".join(
+        f"SELECT {owner}, {name}::text FROM pg_catalog.{table} WHERE {place} = "
+        f"pg_catalog.to_regnamespace({literal(quote(instance))})"
+        for table, place, name, owner in (
+            ("pg_namespace", "oid", "nspname", "nspowner"),
+            ("pg_class", "relnamespace", "relname", "relowner"),
+            ("pg_proc", "pronamespace", "proname", "proowner"),
+        )
+    )
+    return _block(f"""DECLARE strange record; BEGIN
+  SELECT o.rolname AS owner, t.name INTO strange FROM ({things}) AS t(owner, name)
+    JOIN pg_catalog.pg_roles o ON o.oid = t.owner WHERE NOT o.rolsuper AND o.rolname <> current_user;
+  IF strange.owner IS NOT NULL THEN
+    RAISE EXCEPTION '% in the schema {instance} belongs to %, who could change what is set up there',
+      strange.name, strange.owner USING HINT = 'see what it is, then DROP SCHEMA {instance} CASCADE';
+  END IF;
+END""")
 
 
 def _full_identity(schema: str, table: str) -> str:
@@ -127,16 +158,20 @@ def _full_identity(schema: str, table: str) -> str:
 END""")
 
 
-def _publication_statements(instance: str, tables: Sequence[str]) -> Iterator[str]:
+def _publication_statement(instance: str) -> str:
     name, ours = quote(instance), f"p.pubname = {literal(instance)}"
     options = "(publish = 'insert, update, delete, truncate', publish_via_partition_root = true)"
-    yield _block(
+    return _block(
         f"BEGIN IF NOT EXISTS (SELECT FROM pg_catalog.pg_publication p WHERE {ours}) THEN "
         f"CREATE PUBLICATION {name} WITH {options}; "
         f"ELSIF EXISTS (SELECT FROM pg_catalog.pg_publication p WHERE {ours} AND NOT (p.pubinsert "
         "AND p.pubupdate AND p.pubdelete AND p.pubtruncate AND p.pubviaroot)) THEN "
         f"ALTER PUBLICATION {name} SET {options}; END IF; END"
     )
+
+
+def _published_statements(instance: str, tables: Sequence[str]) -> Iterator[str]:
+    name, ours = quote(instance), f"p.pubname = {literal(instance)}"
     for table in tables:
         oid = f"{literal(table)}::regclass"
         # What a transaction wrote before its table was published is not in the feed, whenever it
@@ -166,46 +201,50 @@ def slot_statement(instance: str) -> str:
 
 
 def _trigger_statements(instance: str) -> Iterator[str]:
-    """Schema changes are not in the stream: a logical message puts them there, in their place.
+    """Schema changes are not in the stream: a row of our own puts them there, in their place.
 
     The functions must never make the owner's own command fail: whatever goes wrong inside them
-    becomes a message that says so.
+    becomes a row that says so. But for want of memory, locks or stack, which any session can bring about:
+    then its command fails, and nothing is said.
     """
     schema = quote(instance)
+    path = "SET search_path = pg_catalog, pg_temp"
     yield (
         f"CREATE OR REPLACE FUNCTION {schema}.describe(relation oid) RETURNS jsonb LANGUAGE sql "
-        f"STABLE SET search_path = pg_catalog AS $vk$ {DESCRIPTION.format(relation='$1')} $vk$"
+        f"STABLE {path} AS $vk$ {DESCRIPTION.format(relation='$1')} $vk$"
     )
-    emit = f"PERFORM pg_logical_emit_message(true, {literal(instance)}, jsonb_build_object("
-    unclear = (
-        f"EXCEPTION WHEN OTHERS THEN {emit}'tag', tg_tag, 'unclear', sqlerrm)::text); END $vk$"
-    )
-    header = (
-        "RETURNS event_trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog "
-        "AS $vk$"
-    )
-    busy = literal(f"{instance}.busy")
+    unclear = f"""EXCEPTION
+  WHEN insufficient_resources OR program_limit_exceeded THEN RAISE;
+  WHEN OTHERS THEN INSERT INTO {schema}.{NOTES} (description, {NOTE})
+    VALUES ('{{}}', jsonb_build_object('tag', tg_tag, 'unclear', sqlerrm));
+END $vk$"""
+    header = f"RETURNS event_trigger LANGUAGE plpgsql SECURITY DEFINER {path} AS $vk$"
+    # Transactions in which note_ddl is just altering a partition: it need not be called for that.
+    yield f"CREATE TABLE IF NOT EXISTS {schema}.altering (xid xid8 PRIMARY KEY)"
+    yield f"REVOKE ALL ON {schema}.altering FROM PUBLIC"
     yield f"""CREATE OR REPLACE FUNCTION {schema}.note_ddl() {header}
 DECLARE tracked record; found jsonb; leaf record;
 BEGIN
-  IF current_setting({busy}, true) = 'on' THEN RETURN; END IF;
-  PERFORM set_config({busy}, 'on', true);
+  IF EXISTS (SELECT FROM {schema}.altering a WHERE a.xid = pg_current_xact_id_if_assigned()) THEN
+    RETURN;
+  END IF;
   -- A partition that is new in a tracked table: without old values its changes could not be told.
   FOR leaf IN SELECT c.oid::regclass AS name FROM {schema}.relation_state s
     CROSS JOIN LATERAL pg_partition_tree(s.oid) t JOIN pg_class c ON c.oid = t.relid
     WHERE c.relkind IN ('r', 'p') AND c.relreplident <> 'f' AND NOT s.description -> 'children'
       @> to_jsonb(c.oid::int8) AND c.oid <> s.oid
   LOOP
+    INSERT INTO {schema}.altering VALUES (pg_current_xact_id());
     EXECUTE format('ALTER TABLE %s REPLICA IDENTITY FULL', leaf.name);
+    DELETE FROM {schema}.altering a WHERE a.xid = pg_current_xact_id();
   END LOOP;
-  PERFORM set_config({busy}, 'off', true);
   FOR tracked IN SELECT s.oid, s.description, s.rewritten FROM {schema}.relation_state s ORDER BY 1
   LOOP
     found := {schema}.describe(tracked.oid);
     CONTINUE WHEN found IS NOT DISTINCT FROM tracked.description AND NOT tracked.rewritten;
-    {emit}'tag', tg_tag, 'statement', left(current_query(), 10000),
-      'before', tracked.description, 'after', found, 'rewritten', tracked.rewritten)::text);
-    INSERT INTO {schema}.relation_history (description) VALUES (tracked.description);
+    INSERT INTO {schema}.{NOTES} (description, {NOTE}) VALUES (tracked.description,
+      jsonb_build_object('tag', tg_tag, 'before', tracked.description, 'after', found,
+        'rewritten', tracked.rewritten));
     IF found IS NULL THEN
       DELETE FROM {schema}.relation_state s WHERE s.oid = tracked.oid;
     ELSE
@@ -223,6 +262,7 @@ BEGIN
       SELECT a.relid FROM pg_partition_ancestors(pg_event_trigger_table_rewrite_oid()) a(relid));
   END IF;
 {unclear}"""
+    yield f"REVOKE ALL ON ALL FUNCTIONS IN SCHEMA {schema} FROM PUBLIC"
     tags = ", ".join(literal(tag) for tag in _TAGS)
     for name, event in (
         ("ddl", f"ddl_command_end WHEN TAG IN ({tags}) EXECUTE FUNCTION {schema}.note_ddl()"),
@@ -267,6 +307,8 @@ def script(instance: str, sections: Sequence[tuple[str, Sequence[str]]]) -> str:
     parts = [
         f"-- What Viewkeeper needs here, under the name {instance}. Run it as a superuser with psql.",
         "-- It needs wal_level = logical in postgresql.conf (and a restart, if it was not).",
+        "-- In pg_hba.conf, let the roles in by TLS and scram-sha-256 only (hostssl), from where we run.",
+        "SET search_path = pg_catalog, pg_temp;  -- no operator of somebody else's schema",
         "SET lock_timeout = '3s';  -- rather stop and be run again than make your writers wait",
         "SET synchronous_commit = local;  -- what is noted here must not be later than the log's end",
     ]

@@ -34,6 +34,7 @@ from viewkeeper.sources.postgres.cut import PostgresCut
 from viewkeeper.sources.postgres.feed import PostgresFeed
 from viewkeeper.sources.postgres.health import health_of
 from viewkeeper.sources.postgres.links import Links
+from viewkeeper.sources.postgres.notes import NOTES
 from viewkeeper.sources.postgres.position import (
     compare,
     feed_gap,
@@ -53,6 +54,8 @@ PATIENCE = Backoff(patience_seconds=30.0)
 # A commit is in the log a moment before it is visible.
 VISIBLE_PATIENCE = Backoff(first_seconds=0.005, most_seconds=0.2, patience_seconds=3.0)
 SLOT_PATIENCE = Backoff(first_seconds=0.05, most_seconds=0.5, patience_seconds=3.0)
+# A place behind every other.
+EVER = 1 << 64
 
 _PLACE = """
 SELECT pg_current_wal_flush_lsn()::text, pg_postmaster_start_time()::text,
@@ -110,6 +113,7 @@ class PostgresSource(Source):
         self._described: dict[str, Described] = {}
         # What relations are taken for where the next feed starts.
         self._believed: dict[str, RelationSchema] = {}
+        self._expects_ties = False
 
     def __repr__(self) -> str:
         return f"PostgresSource({self.name}, {self._url})"
@@ -322,6 +326,9 @@ class PostgresSource(Source):
     def believe(self, known: Mapping[str, RelationSchema]) -> None:
         self._believed = dict(known)
 
+    def expect_ties(self) -> None:
+        self._expects_ties = True
+
     def feed(self, relations: Sequence[str], start: Position) -> Feed:
         known = self._describe_then(relations, start)
         self.settling.draw_fence()
@@ -339,6 +346,7 @@ class PostgresSource(Source):
             self._believed,
             self,
         )
+        old_until = self._told_by_messages_until(start)
         # A feed of ours that was closed just now may still hold the slot for a moment.
         return retrying(
             lambda: PostgresFeed(
@@ -350,6 +358,8 @@ class PostgresSource(Source):
                 life=started,
                 xid_near=int(xid_near),
                 watch=self.watch,
+                old_until=old_until,
+                expects_ties=self._expects_ties,
             ),
             SLOT_PATIENCE,
             randomness=random.Random(),
@@ -374,8 +384,21 @@ class PostgresSource(Source):
             known[relation] = former[0] if former is not None and is_other else now
         return known
 
+    def _told_by_messages_until(self, start: Position) -> int:
+        """Where event triggers of an older set-up stopped to tell changes by messages; 0: before ``start``."""
+        named, table = f"{self.instance}_ddl", f"{quote(self.instance)}.published"
+        asked = "SELECT EXISTS (SELECT FROM pg_event_trigger WHERE evtname = %s)"
+        if not self.links.ask(asked, [named])[0][0]:
+            return 0
+        if not self._may_read(table):
+            return EVER
+        asked = f"SELECT k.since - '0/0' FROM {table} k WHERE k.oid = to_regclass(%s)"
+        rows = self.links.ask(asked, [f"{quote(self.instance)}.{NOTES}"])
+        until = int(rows[0][0]) if rows else EVER
+        return until if until > int(start["lsn"]) else 0
+
     def _has_history(self) -> bool:
-        table = f"{quote(self.instance)}.relation_history"
+        table = f"{quote(self.instance)}.{NOTES}"
         return bool(self.links.ask("SELECT to_regclass(%s) IS NOT NULL", [table])[0][0])
 
     def _former(self, relation: str, start: Position) -> tuple[Described, bool] | None:
@@ -383,7 +406,7 @@ class PostgresSource(Source):
 
         And whether it was behind the start.
         """
-        table = f"{quote(self.instance)}.relation_history"
+        table = f"{quote(self.instance)}.{NOTES}"
         rows = self.links.ask(
             f"SELECT h.description, h.lsn - '0/0' > %s FROM (SELECT h.number, h.description, "
             f"(to_jsonb(h) ->> 'lsn')::pg_lsn AS lsn FROM {table} h) h WHERE %s IN ("
@@ -403,7 +426,19 @@ class PostgresSource(Source):
             lambda: self._holder(name, xid), VISIBLE_PATIENCE, randomness=random.Random()
         )
 
-    def _holder(self, name: str, xid: int) -> int | None:
+    def written_down(self, since: int, until: int, xid: int) -> list[int]:
+        """The tables of which an older set-up wrote down a change between two places of the log."""
+        retrying(lambda: self._require_visible(xid), VISIBLE_PATIENCE, randomness=random.Random())
+        table = f"{quote(self.instance)}.{NOTES}"
+        if not self._may_read(table):
+            return []
+        asked = (
+            f"SELECT DISTINCT (h.description ->> 'oid')::int8 FROM {table} h WHERE "
+            "(to_jsonb(h) ->> 'note') IS NULL AND h.lsn - '0/0' BETWEEN %s AND %s ORDER BY 1"
+        )
+        return [row[0] for row in self.links.ask(asked, [since, until])]
+
+    def _require_visible(self, xid: int) -> None:
         asked = "SELECT %s = 0 OR pg_visible_in_snapshot(%s::text::xid8, pg_current_snapshot())"
         if not self.links.ask(asked, [xid, xid])[0][0]:
             raise SourceError(
@@ -413,6 +448,9 @@ class PostgresSource(Source):
                 retryable=True,
                 detail="a commit waits for a synchronous standby",
             )
+
+    def _holder(self, name: str, xid: int) -> int | None:
+        self._require_visible(xid)
         try:
             return self.resolve([name])[name]
         except SourceError as error:

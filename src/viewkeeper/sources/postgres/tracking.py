@@ -2,7 +2,7 @@
 
 A feed may start where a relation had another schema than it has now. So a relation is taken for what
 the stream says it is: RELATION messages come before its first row and after every change, and the
-event trigger's messages carry the whole description before and after. Without the trigger a change
+event trigger's notes carry the whole description before and after. Without the trigger a change
 shows only when the next row comes, and what it did to the old rows is unknown.
 """
 
@@ -18,6 +18,7 @@ from viewkeeper.sources.interface import RelationSchema
 from viewkeeper.sources.postgres.catalogue import Column, Described, alike, described, differ
 from viewkeeper.sources.postgres.codec import ColumnType, codec_for
 from viewkeeper.sources.postgres.columns import ColumnDecoder
+from viewkeeper.sources.postgres.notes import told
 from viewkeeper.sources.postgres.pgoutput import StreamColumn, StreamRelation, TupleDecoder
 from viewkeeper.sources.postgres.watching import Seen
 
@@ -37,6 +38,9 @@ class Surroundings(Protocol):
 
     def publishes(self, oid: int) -> bool:
         """Whether all changes of a table are in the publication."""
+
+    def written_down(self, since: int, until: int, xid: int) -> Sequence[int]:
+        """The tables of which an older set-up of ours wrote down a change between two places."""
 
 
 class Same(enum.Enum):
@@ -110,8 +114,21 @@ class TrackedRelations:
             self.by_oid[stream.oid] = replace(_tracked(seen), met=True)
             yield from self._untold(tracked, seen, certain=not is_as_known)
 
+    def hinted(self, since: int, until: int, xid: int) -> Iterator[ChangeFields]:
+        """A message of an older set-up, or of anybody: what it says counts for nothing.
+
+        But where its transaction may have changed a relation, as only our owner can have written down,
+        that is taken as it is now.
+        """
+        around = self._surroundings
+        for oid in () if around is None else around.written_down(since, until, xid):
+            if oid in self.by_oid:
+                name = self.by_oid[oid].name
+                now = self._describe_now(oid, name)
+                yield from self._found(oid, now, self._holder(name, xid))
+
     def noted(self, note: Mapping[str, Any], xid: int = 0) -> Iterator[ChangeFields]:
-        """A message of our event trigger: what a command did to one relation."""
+        """Of our event trigger: what a command did to one relation."""
         if "unclear" in note:
             yield from self._all_unclear(note)
             return
@@ -121,8 +138,8 @@ class TrackedRelations:
             self._require_unnamed(note)
             return
         before = described(tracked.name, note["before"])
-        statement = note["statement"] or note["tag"]
         now = None if note["after"] is None else described(tracked.name, note["after"])
+        statement = told(note["tag"], before, now)
         if now is None or (
             _names(now) != _names(before) and _names(now) != _names(tracked.described)
         ):
@@ -155,9 +172,11 @@ class TrackedRelations:
 
     def found(self, oid: int, now: Described | None, seen: Seen) -> Iterator[ChangeFields]:
         """What a look has found, and the feed has passed: nothing in it has told of the change."""
+        yield from self._found(oid, now, seen.holders.get(self.by_oid[oid].name))
+
+    def _found(self, oid: int, now: Described | None, holder: int | None) -> Iterator[ChangeFields]:
         tracked = self.by_oid[oid]
         if now is None or _names(now) != _names(tracked.described):
-            holder = seen.holders.get(tracked.name)
             yield from self._left_its_name(tracked, now, UNTOLD, holder)
             return
         self.by_oid[oid] = replace(_tracked(now), met=True)
@@ -228,7 +247,7 @@ class TrackedRelations:
         place = note["before"]["schema"], note["before"]["name"]
         for tracked in self.by_oid.values():
             if _names(tracked.described) == place:
-                raise replaced(self._source, tracked.name, note["statement"] or note["tag"])
+                raise replaced(self._source, tracked.name, note["tag"])
 
     def _holder(self, name: str, xid: int) -> int | None:
         return None if self._surroundings is None else self._surroundings.holder(name, xid)

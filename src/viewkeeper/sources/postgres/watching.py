@@ -17,6 +17,7 @@ from typing import Any
 from viewkeeper.errors import SourceError, rebuild_command
 from viewkeeper.sources.interface import broken_query
 from viewkeeper.sources.postgres.catalogue import Described, differ
+from viewkeeper.sources.postgres.notes import NOTES
 from viewkeeper.sources.postgres.position import lsn_number
 from viewkeeper.sources.postgres.setup import ENTRY, literal
 
@@ -63,8 +64,15 @@ SELECT jsonb_build_object(
     FROM pg_catalog.pg_publication_rel r JOIN pg_catalog.pg_publication p ON p.oid = r.prpubid
     WHERE p.pubname = {instance}),
   'triggers', (
-    SELECT coalesce(jsonb_agg(t.evtname || '/' || t.oid::text || '/' || t.xmin::text ORDER BY t.evtname), '[]')
-    FROM pg_catalog.pg_event_trigger t WHERE t.evtname IN ({triggers}) AND t.evtenabled = 'A'),
+    SELECT coalesce(jsonb_agg(x.each ORDER BY x.each), '[]') FROM (
+      SELECT t.evtname || '/' || t.oid::text || '/' || t.xmin::text
+      FROM pg_catalog.pg_event_trigger t WHERE t.evtname IN ({triggers}) AND t.evtenabled = 'A'
+      UNION ALL SELECT {entry} FROM pg_catalog.pg_publication_rel r
+      JOIN pg_catalog.pg_publication p ON p.oid = r.prpubid
+      JOIN pg_catalog.pg_class c ON c.oid = r.prrelid
+      JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+      WHERE p.pubname = {instance} AND p.pubinsert AND (n.nspname, c.relname) = ({instance}, {notes})
+        AND (to_jsonb(r) ->> 'prqual') IS NULL AND (to_jsonb(r) ->> 'prattrs') IS NULL) AS x(each)),
   'tables', (
     SELECT coalesce(jsonb_object_agg(c.oid::text, jsonb_build_array({shape}, {files})), '{{}}')
     FROM pg_catalog.pg_class c WHERE c.oid = ANY('{{{oids}}}'::oid[])),
@@ -88,7 +96,7 @@ class Seen:
     lsn: int
     # By table: its entry in the publication, and whether that leaves nothing out.
     entries: Mapping[int, tuple[str, bool]]
-    # Our event triggers that are there and enabled.
+    # Our event triggers that are there and enabled, and how the table is published that they write.
     triggers: tuple[str, ...]
     tables: Mapping[int, Token]
     # The table that has a name now.
@@ -212,6 +220,7 @@ class Watch:
             altering=altering,
             instance=literal(self._instance),
             triggers=", ".join(triggers),
+            notes=literal(NOTES),
             oids=self._oids,
             shape=shape,
             files=_FILES,
@@ -220,7 +229,7 @@ class Watch:
 
     def tells(self, seen: Seen) -> bool:
         """Whether our triggers put every schema change into the feed since it was begun."""
-        return len(seen.triggers) == 2 and seen.triggers == self._triggers
+        return len(seen.triggers) == 3 and seen.triggers == self._triggers
 
     def judge(self, text: str, relations: Mapping[str, Described]) -> None:
         """Of a cut: raise SourceError unless the feed brings all that it shows, as it shows it."""

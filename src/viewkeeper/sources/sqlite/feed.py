@@ -46,6 +46,7 @@ from viewkeeper.sources.sqlite.shapes import (
     Shape,
     Tracker,
     Turn,
+    are_written_by_us,
     captured,
     first_shape,
     inherited,
@@ -287,7 +288,7 @@ class SQLiteFeed(Feed):
 
     def _read_log(self, layout: Layout, end: int, wanted: str) -> Sequence[Sequence[Any]]:
         try:
-            return self._connection.execute(
+            rows = self._connection.execute(
                 f"SELECT {wanted} FROM {layout.log} WHERE seq > ? AND seq <= ? ORDER BY seq",
                 (self._at.seq, end),
             ).fetchall()
@@ -295,6 +296,10 @@ class SQLiteFeed(Feed):
             if "UTF-8" in str(error):
                 raise undecodable_text(self._source.name, layout.relation, error) from None
             raise
+        if not are_written_by_us(rows, layout, is_whole=wanted == "*"):
+            detail = f"{layout.log} does not hold what our triggers write there"
+            raise feed_gap(self._source.name, detail)
+        return rows
 
     def _items(self, batch: _Batch) -> list[FeedItem]:
         if batch.skipped is not None:

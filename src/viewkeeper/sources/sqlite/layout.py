@@ -100,7 +100,11 @@ def read_layouts(connection: sqlite3.Connection) -> list[Layout]:
     found = connection.execute(
         f"SELECT number, mark, since, continues, description FROM {LAYOUTS} ORDER BY number"
     )
-    return [parse_layout(*row) for row in found]
+    try:
+        return [parse_layout(*row) for row in found]
+    except (ValueError, TypeError, LookupError) as error:
+        # Who may write the file can write there, too; it is reported as SQLite's own damages are.
+        raise sqlite3.DatabaseError(f"{LAYOUTS} does not hold what setup writes there") from error
 
 
 def is_set_up(connection: sqlite3.Connection) -> bool:

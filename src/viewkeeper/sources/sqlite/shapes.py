@@ -25,6 +25,26 @@ from viewkeeper.sources.sqlite.poison import PoisonRow, decode_columns, rows_fro
 # The columns of a log table in front of the values.
 SEQ, AT, TAG, SIGN, VANISHED, ID, VALUES = range(7)
 ABSENT = -1
+# Days that a clock can show, from the year 1 to 9999, as SQLite counts them.
+_DAYS = (1721425.5, 5373484.5)
+
+
+def are_written_by_us(rows: Sequence[Sequence[Any]], layout: Layout, *, is_whole: bool) -> bool:
+    """Whether rows of a log are of the form that its triggers write; ``is_whole``: with their values.
+
+    Who may write the file may write there, too. Values have their own judge: a `PoisonRow` names them.
+    """
+    if not rows:
+        return True
+    days = [row[AT] for row in rows]
+    if set(map(type, days)) != {float} or not _DAYS[0] <= min(days) <= max(days) <= _DAYS[1]:
+        return False
+    if not is_whole:
+        return True
+    if len(rows[0]) != VALUES + len(layout.table.columns):
+        return False
+    is_signed = {row[SIGN] for row in rows} <= {-1, 1}
+    return is_signed and {type(row[VANISHED]) for row in rows} == {int}
 
 
 @dataclass(frozen=True)

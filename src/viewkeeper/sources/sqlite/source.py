@@ -151,9 +151,12 @@ class SQLiteSource(Source):
     def clock(self, connection: sqlite3.Connection) -> Clock | None:
         if not is_set_up(connection):
             return None
-        seq, tag, history, may_prune = connection.execute(
+        row = connection.execute(
             f"SELECT seq, tag, lower(hex(history)), may_prune FROM {CLOCK}"
         ).fetchone()
+        if row is None or type(row[0]) is not int or row[0] < 0:
+            raise feed_gap(self.name, f"{CLOCK} does not hold what our triggers write there")
+        seq, tag, history, may_prune = row
         return Clock(seq, tag, history, bool(may_prune))
 
     # The interface

@@ -215,7 +215,7 @@ class Catalogue:
 
     def __init__(self) -> None:
         self.entries: dict[str, list[Any]] = {str(THINGS): ["1/2/3/4", True]}
-        self.triggers = ["ddl", "rewrite"]
+        self.triggers = ["ddl", "rewrite", "notes"]
         self.token = ["shape", "files"]
 
     @property
@@ -264,7 +264,7 @@ def test_without_triggers_a_cut_shows_what_the_feed_has_told_or_is_refused():
     watch = catalogue.watch()
     catalogue.token = ["other shape", "other files"]
     watch.judge(catalogue.text, {"things": AFTER})  # the triggers tell it in the feed
-    catalogue.triggers = ["ddl/altered", "rewrite"]
+    catalogue.triggers = ["ddl/altered", "rewrite", "notes"]
     for now in (AFTER, BEFORE):
         with pytest.raises(SourceError) as caught:
             watch.judge(catalogue.text, {"things": now})
