@@ -32,6 +32,7 @@ from viewkeeper.sources.postgres.tracking import Same, Tracked, TrackedRelations
 from viewkeeper.sources.postgres.watching import Seen, Watch
 from viewkeeper.sources.stretch import Stretch, one_by_one
 from viewkeeper.sources.urls import SourceUrl
+from viewkeeper.sources.wire import Damage, Malformed
 
 # From so many messages on it is quicker to read them as columns: about a hundred small transactions.
 STRETCH_MESSAGES_MIN = 300
@@ -66,6 +67,7 @@ class PostgresFeed(Feed):
         life: str,
         xid_near: int,
         watch: Watch | None = None,
+        damage: Damage | None = None,
     ) -> None:
         self.position = start
         self.life = life
@@ -87,6 +89,7 @@ class PostgresFeed(Feed):
         self._looked_at = time.monotonic()
         self._suspected: tuple[int, frozenset[int]] = (0, frozenset())
         self._unsure_since: float | None = None
+        self._damage = damage or Damage(source)
         self._tell_watch()
         self._stream = ReplicationStream(source, url, instance, int(start["lsn"]))
 
@@ -127,7 +130,8 @@ class PostgresFeed(Feed):
         """Take what has arrived, without waiting."""
         found = len(self._items) + self._kinds.count(_COMMIT)
         while found < items_max:
-            messages = self._stream.read(MESSAGES_PER_READ_MAX)
+            with self._damage.at(self._place):
+                messages = self._stream.read(MESSAGES_PER_READ_MAX)
             if not messages:
                 break
             kinds = bytes(map(_kind_of, messages))
@@ -172,8 +176,9 @@ class PostgresFeed(Feed):
 
     def _take_singly(self, size: int) -> None:
         messages = self._forget(size)
-        for message in messages:
-            self._handlers.get(message[0], self._on_unknown)(message)
+        with self._damage.at(self._place):
+            for message in messages:
+                self._handlers.get(message[0], self._on_unknown)(message)
 
     def _forget(self, size: int) -> list[bytes]:
         """Take so many messages out."""
@@ -280,12 +285,14 @@ class PostgresFeed(Feed):
             pgoutput.DELETE: self._on_delete,
             pgoutput.TRUNCATE: self._on_truncate,
             pgoutput.MESSAGE: self._on_message,
-            pgoutput.TYPE: _ignore,
-            pgoutput.ORIGIN: _ignore,
+            pgoutput.TYPE: pgoutput.pass_over,
+            pgoutput.ORIGIN: pgoutput.pass_over,
         }
 
     def _on_begin(self, payload: bytes) -> None:
         microseconds, xid = pgoutput.decode_begin(payload)
+        if self._transaction is not None:
+            raise Malformed("a transaction begins before the one before it has ended")
         self._xid_near = xid = widened(xid, self._xid_near)
         self._transaction = _Open(xid, microseconds)
 
@@ -294,7 +301,7 @@ class PostgresFeed(Feed):
         transaction = self._transaction
         self._transaction = None
         if transaction is None:
-            return
+            raise Malformed("a commit came without its beginning")
         changes = transaction.whole()
         if changes and not self._skip:
             # Nearly all of them: no schema change inside, so one item.
@@ -352,7 +359,7 @@ class PostgresFeed(Feed):
         )
 
     def _on_insert(self, payload: bytes) -> None:
-        tracked = self._relations.by_oid.get(int.from_bytes(payload[1:5], "big"))
+        tracked = self._relations.by_oid.get(pgoutput.relation_of(payload))
         if tracked is not None:
             try:
                 row = tracked.decoder.insert(payload)
@@ -361,7 +368,7 @@ class PostgresFeed(Feed):
             (self._transaction or self._outside()).rows(tracked.name)[1].append(row)
 
     def _on_update(self, payload: bytes) -> None:
-        tracked = self._relations.by_oid.get(int.from_bytes(payload[1:5], "big"))
+        tracked = self._relations.by_oid.get(pgoutput.relation_of(payload))
         if tracked is not None:
             try:
                 old, new = tracked.decoder.update(payload)
@@ -374,7 +381,7 @@ class PostgresFeed(Feed):
                 inserted.append(new)
 
     def _on_delete(self, payload: bytes) -> None:
-        tracked = self._relations.by_oid.get(int.from_bytes(payload[1:5], "big"))
+        tracked = self._relations.by_oid.get(pgoutput.relation_of(payload))
         if tracked is not None:
             try:
                 row = tracked.decoder.delete(payload)
@@ -428,6 +435,12 @@ class PostgresFeed(Feed):
             ) from None
 
     # -- places and errors ------------------------------------------------------------------------
+
+    def _place(self) -> str:
+        """Behind which transaction it is being read."""
+        last = self._items[-1].position if self._items else self.position
+        lsn = int(last["lsn"])
+        return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"
 
     def _at(self, lsn: int, item: int = 0) -> Position:
         return make_position(self._system, self._timeline, lsn, item)
@@ -509,7 +522,3 @@ class _Open:
             # Nothing in it is for us, and still others wait for it.
             done.append(())
         return done
-
-
-def _ignore(payload: bytes) -> None:
-    pass

@@ -46,6 +46,7 @@ from viewkeeper.sources.postgres.settling import Settling
 from viewkeeper.sources.postgres.tracking import TrackedRelations, replaced
 from viewkeeper.sources.postgres.watching import Watch
 from viewkeeper.sources.urls import SourceUrl
+from viewkeeper.sources.wire import Damage
 
 # Creating a slot waits for every transaction that is running.
 SLOT_SECONDS_MAX = 120.0
@@ -105,6 +106,7 @@ class PostgresSource(Source):
         self._url, self._feed_url, self._allow_setup = url, feed_url, allow_setup
         self.links = Links(name, url)
         self.settling = Settling(name, self.links.ask)
+        self._damage = Damage(name)
         self.watch = Watch(name, self.instance, self.links.look, self.links.hasten)
         # What cuts lock; checked again under the lock.
         self._described: dict[str, Described] = {}
@@ -350,6 +352,7 @@ class PostgresSource(Source):
                 life=started,
                 xid_near=int(xid_near),
                 watch=self.watch,
+                damage=self._damage,
             ),
             SLOT_PATIENCE,
             randomness=random.Random(),
