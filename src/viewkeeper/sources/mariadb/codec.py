@@ -20,8 +20,9 @@ from typing import Any
 
 from viewkeeper.algebra.types import EXACT, Kind, Type
 from viewkeeper.errors import invariant
-from viewkeeper.sources.mariadb.binlog import Malformed, Reader, length_coded
+from viewkeeper.sources.mariadb.binlog import Reader, length_coded
 from viewkeeper.sources.mariadb.columns import CHARSETS, Column
+from viewkeeper.sources.wire import Malformed
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
@@ -173,10 +174,14 @@ def _labelled(column: Column) -> Callable[[bytes], str]:
 
     def chosen(data: bytes) -> str:
         number = int.from_bytes(data, "little")
+        if number > len(labels):
+            raise Malformed(f"an ENUM of {len(labels)} labels has the value {number}")
         return labels[number - 1] if number else ""
 
     def members(data: bytes) -> str:
         number = int.from_bytes(data, "little")
+        if number >> len(labels):
+            raise Malformed(f"a SET of {len(labels)} labels has the value {number}")
         return ",".join(label for bit, label in enumerate(labels) if number >> bit & 1)
 
     return chosen if column.kind == "enum" else members
@@ -199,7 +204,7 @@ def _log_decimal(precision: int, scale: int) -> Reader:
     groups = [(_DIGIT_BYTES[n], 10**n) for n in digits if n]
     size = sum(count for count, _ in groups)
     top, every = 1 << 8 * size - 1, (1 << 8 * size) - 1
-    exponent = -scale
+    exponent, least_beyond = -scale, 10**precision
 
     def read(data: bytes, at: int) -> tuple[Any, int]:
         packed = int.from_bytes(data[at : at + size], "big")
@@ -211,6 +216,8 @@ def _log_decimal(precision: int, scale: int) -> Reader:
         for count, weight in groups:
             left -= 8 * count
             number = number * weight + (packed >> left & (1 << 8 * count) - 1)
+        if number >= least_beyond:
+            raise Malformed(f"a decimal of {precision} digits has more")
         return Decimal(-number if negative else number).scaleb(exponent, EXACT), at + size
 
     return read
