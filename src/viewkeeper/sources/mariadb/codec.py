@@ -189,9 +189,14 @@ def _labelled(column: Column) -> Callable[[bytes], str]:
 
 def _bits(size: int) -> Callable[[bytes], int | Decimal]:
     """All but the widest are integers here, also where they take eight bytes."""
-    if size > 63:
-        return lambda data: Decimal(int.from_bytes(data, "big"))
-    return lambda data: int.from_bytes(data, "big")
+
+    def convert(data: bytes) -> int | Decimal:
+        number = int.from_bytes(data, "big")
+        if number >> size:
+            raise Malformed(f"a BIT({size}) has more bits")
+        return Decimal(number) if size > 63 else number
+
+    return convert
 
 
 _DIGIT_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
@@ -204,7 +209,7 @@ def _log_decimal(precision: int, scale: int) -> Reader:
     groups = [(_DIGIT_BYTES[n], 10**n) for n in digits if n]
     size = sum(count for count, _ in groups)
     top, every = 1 << 8 * size - 1, (1 << 8 * size) - 1
-    exponent, least_beyond = -scale, 10**precision
+    exponent = -scale
 
     def read(data: bytes, at: int) -> tuple[Any, int]:
         packed = int.from_bytes(data[at : at + size], "big")
@@ -215,9 +220,12 @@ def _log_decimal(precision: int, scale: int) -> Reader:
         number, left = 0, 8 * size
         for count, weight in groups:
             left -= 8 * count
-            number = number * weight + (packed >> left & (1 << 8 * count) - 1)
-        if number >= least_beyond:
-            raise Malformed(f"a decimal of {precision} digits has more")
+            part = packed >> left & (1 << 8 * count) - 1
+            if part >= weight:
+                raise Malformed(
+                    f"a group of a decimal's digits is {part}, it must be below {weight}"
+                )
+            number = number * weight + part
         return Decimal(-number if negative else number).scaleb(exponent, EXACT), at + size
 
     return read
@@ -225,7 +233,10 @@ def _log_decimal(precision: int, scale: int) -> Reader:
 
 def _fraction(data: bytes, scale: int) -> int:
     """Microseconds from the bytes behind the seconds."""
-    return int.from_bytes(data, "big") * (1, 10_000, 10_000, 100, 100, 1, 1)[scale]
+    micros = int.from_bytes(data, "big") * (1, 10_000, 10_000, 100, 100, 1, 1)[scale]
+    if micros > 999_999:
+        raise Malformed(f"a second has {micros} microseconds")
+    return micros
 
 
 def _datetime_from(scale: int) -> Callable[[bytes], Any]:
@@ -256,7 +267,10 @@ def _time_from(scale: int) -> Callable[[bytes], Any]:
         negative, packed = packed < 0, abs(packed)
         clock, rest = packed >> fraction_bits, packed & (1 << fraction_bits) - 1
         micros = rest * (1, 10_000, 10_000, 100, 100, 1, 1)[scale]
-        return _time_text(negative, clock >> 12, clock >> 6 & 63, clock & 63, micros, scale)
+        hours, minutes, seconds = clock >> 12, clock >> 6 & 63, clock & 63
+        if hours > 838 or minutes > 59 or seconds > 59 or micros > 999_999:
+            raise Malformed(f"a TIME is {hours}:{minutes}:{seconds} and {micros} microseconds")
+        return _time_text(negative, hours, minutes, seconds, micros, scale)
 
     return convert
 

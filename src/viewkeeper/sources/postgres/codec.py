@@ -124,7 +124,7 @@ def _decimal(precision: int, scale: int) -> Parse:
         fits = value.same_quantum(unit) and value.adjusted() < max(whole, 1)
         if not fits or text.translate(None, b"-.0123456789"):
             raise ValueError("it is no decimal of the column's type")
-        return value
+        return value if value else abs(value)
 
     return parse
 

@@ -25,9 +25,9 @@ BEGIN_BYTES, COMMIT_BYTES = _BEGIN.size, _COMMIT.size
 # A row's kind, oid, letter and number of columns.
 ROW_BYTES_MIN = 8
 _LENGTH = struct.Struct(">I")
-# What Python's dates can hold, in PostgreSQL's microseconds.
+# What `moment` can tell, up to the last second of the year 9999.
 MICROSECONDS_MIN = -EPOCH_MICROSECONDS
-MICROSECONDS_MAX = 253_402_300_799_999_999 - EPOCH_MICROSECONDS
+MICROSECONDS_MAX = 253_402_300_799_000_000 - EPOCH_MICROSECONDS
 
 BEGIN, COMMIT, RELATION, INSERT, UPDATE, DELETE, TRUNCATE, MESSAGE, TYPE, ORIGIN = b"BCRIUDTMYO"
 
