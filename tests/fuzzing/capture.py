@@ -102,6 +102,7 @@ def mariadb() -> None:
         run("USE wire")
         for number, case in enumerate(Rig.values):
             run(f"CREATE TABLE v{number} (id BIGINT PRIMARY KEY, v {case.declared})")
+        run("CREATE TABLE packed (id BIGINT PRIMARY KEY, v TEXT)")
         run("FLUSH LOGS")
         (file, _, *_), *_ = _all(cursor, "SHOW MASTER STATUS")
         for number, case in enumerate(Rig.values):
@@ -116,9 +117,10 @@ def mariadb() -> None:
         run("ALTER TABLE v2 ADD COLUMN more INT")
         run("INSERT INTO v2 VALUES (9, 1, 2), (10, NULL, NULL)")
         run("SET GLOBAL log_bin_compress = ON")
-        run("INSERT INTO v33 VALUES (50, repeat('compress ', 30))")
-        run("ALTER TABLE v33 COMMENT '" + "c" * 200 + "'")
-        run("UPDATE v33 SET id = 51 WHERE id = 50")
+        run("INSERT INTO packed VALUES (50, repeat('compress ', 30)), (51, NULL)")
+        run("ALTER TABLE packed COMMENT '" + "c" * 200 + "'")
+        run("UPDATE packed SET id = 52 WHERE id = 50")
+        run("DELETE FROM packed")
         run("SET GLOBAL log_bin_compress = OFF")
         run("FLUSH LOGS")
         (FOLDER / "mariadb.bin").write_bytes((server.data_folder / file).read_bytes())
