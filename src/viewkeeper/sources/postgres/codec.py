@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
+import math
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -148,7 +149,10 @@ _SINGLE = struct.Struct("f")
 
 def _single(text: bytes) -> Value:
     """The exact value of the four-byte float, as ``::float8`` widens it."""
-    (value,) = _SINGLE.unpack(_SINGLE.pack(_float(text)))
+    exact = _float(text)
+    (value,) = _SINGLE.unpack(_SINGLE.pack(exact))
+    if math.isinf(value) != math.isinf(exact):
+        raise ValueError("it has more than four bytes")
     return NAN if value != value else value + 0.0
 
 

@@ -262,3 +262,34 @@ def test_numbers_of_transactions_are_widened_together_as_one_by_one(xids: list[i
 
     found = widened_all(np.asarray(xids, np.int64), near)
     assert found.tolist() == [widened(xid, near) for xid in xids]
+
+
+def inserted(n: int) -> bytes:
+    return Change(ORDERS, None, ("1", str(n), "x")).message
+
+
+@pytest.mark.parametrize(
+    "harmed",
+    [
+        [begin(5), inserted(1)[:-1], commit(9)],
+        [begin(5), inserted(1) + b"n", commit(9)],
+        [begin(5), inserted(1)[:7], commit(9)],
+        [begin(5)[:-1], inserted(1), commit(9)],
+        [begin(5), inserted(1), commit(9) + b"\0"],
+        [begin(5), inserted(1), begin(6), inserted(2), commit(9)],
+        [commit(9)],
+        [begin(5), b"Y" + inserted(1)[1:], commit(9)],
+        [begin(5), b"O" + inserted(1)[1:], commit(9)],
+        [begin(5), TRUNCATE[:-1], commit(9)],
+        [begin(5), TIE[:-1], commit(9)],
+        [b"B" + struct.pack(">QQI", 1, 2**63 - 1, 5), inserted(1), commit(9)],
+    ],
+)
+def test_a_harmed_message_is_named_with_its_place_in_either_way(harmed: list[bytes]):
+    good = [begin(3), inserted(0), commit(0x500)]
+    for stretch_min in (1, 10**9):
+        with pytest.raises(SourceError) as raised:
+            delivered([*good, *harmed], [3], stretch_min, plainly=False)
+        error = raised.value
+        assert (error.code, error.source, error.retryable) == ("damaged-message", "shop", True)
+        assert "behind 0/500" in error.message
