@@ -219,6 +219,8 @@ def _values(texts: pa.Array, parse: Parse, type: pa.DataType) -> pa.Array:
         at_once = _AT_ONCE.get(parse)
         if at_once is not None:
             return at_once(texts)
+        if pa.types.is_decimal(type):
+            return _decimals(texts, type)
         values = [None if text is None else parse(text) for text in texts.to_pylist()]
         return pa.array(values, type)
     except (ValueError, ArithmeticError) as error:  # Arrow's own are values' errors, too
@@ -236,6 +238,24 @@ def _integers(texts: pa.Array) -> pa.Array:
     return _strings(texts).cast(pa.int64())
 
 
+def _decimals(texts: pa.Array, type: pa.Decimal128Type) -> pa.Array:
+    # Arrow would read exponents and fill up digits, too: a point, then as many digits as the type has.
+    _, offsets, letters = texts.buffers()
+    found = np.frombuffer(letters, np.uint8)
+    _require(_IS_OF_DECIMAL[found])
+    if type.scale:
+        edges = np.frombuffer(offsets, np.int32, len(texts) + 1)
+        sizes = np.diff(edges)
+        is_text = sizes > 0
+        _require(sizes[is_text] > type.scale)
+        _require(found[edges[1:][is_text] - type.scale - 1] == _POINT)
+    else:
+        _require(found != _POINT)
+    return _strings(texts).cast(type)
+
+
+_POINT = ord(".")
+_IS_OF_DECIMAL = np.isin(np.arange(256), np.frombuffer(b"-.0123456789", np.uint8))
 _IS_OF_INTEGER = np.isin(np.arange(256), np.frombuffer(b"-0123456789", np.uint8))
 
 # For the commonest types there is something that takes a whole column.

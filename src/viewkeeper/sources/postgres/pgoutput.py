@@ -152,7 +152,6 @@ def pass_over(payload: bytes) -> None:
 
 NULL, UNCHANGED, TEXT = b"nut"
 OLD_FULL, OLD_KEY, NEW = b"OKN"
-_NEW = b"N"
 
 
 class TupleDecoder:
@@ -160,44 +159,51 @@ class TupleDecoder:
 
     def __init__(self, parsers: Sequence[Callable[[bytes], Value] | None]) -> None:
         self._parsers = tuple(parsers)
-        self._count = len(self._parsers).to_bytes(2, "big")
+        # What stands before a row: its letter, and how many columns it has.
+        count = len(self._parsers).to_bytes(2, "big")
+        self._old, self._new = b"O" + count, b"N" + count
 
     def insert(self, payload: bytes) -> Row:
         """The row of an INSERT message."""
-        if payload[5] != NEW:
-            raise Malformed("an INSERT has no new row")
-        row, position = self._tuple(payload, 6, None)
+        if payload[5:8] != self._new:
+            raise self._headless(payload)
+        row, position = self._tuple(payload, 8, None)
         if position != len(payload):
             raise _not_ended(payload, position)
         return row
 
     def update(self, payload: bytes) -> tuple[Row, Row]:
         """Old and new row of an UPDATE message."""
-        _require_old(payload)
-        old, position = self._tuple(payload, 6, None)
-        if payload[position : position + 1] != _NEW:
-            raise Malformed("an UPDATE has no new row")
-        new, position = self._tuple(payload, position + 1, old)
+        if payload[5:8] != self._old:
+            raise self._headless(payload)
+        old, position = self._tuple(payload, 8, None)
+        if payload[position : position + 3] != self._new:
+            raise Malformed("an UPDATE has no new row, or one of another number of columns")
+        new, position = self._tuple(payload, position + 3, old)
         if position != len(payload):
             raise _not_ended(payload, position)
         return old, new
 
     def delete(self, payload: bytes) -> Row:
         """The old row of a DELETE message."""
-        _require_old(payload)
-        row, position = self._tuple(payload, 6, None)
+        if payload[5:8] != self._old:
+            raise self._headless(payload)
+        row, position = self._tuple(payload, 8, None)
         if position != len(payload):
             raise _not_ended(payload, position)
         return row
+
+    def _headless(self, payload: bytes) -> Exception:
+        """Why no row begins where it should."""
+        if payload[0] != INSERT and payload[5:6] in (b"K", b"N"):
+            return MissingOldValue()
+        return Malformed("a row has another letter, or another number of columns than its relation")
 
     def _tuple(self, payload: bytes, position: int, old: Row | None) -> tuple[Row, int]:
         """The row and where it ends, which may be past the message's end: the caller compares."""
         values: list[Value] = []
         append = values.append
         length = _LENGTH.unpack_from
-        if payload[position : position + 2] != self._count:
-            raise Malformed("a row has another number of columns than its relation")
-        position += 2
         start = position
         try:
             for parse in self._parsers:
@@ -228,12 +234,6 @@ def _not_ended(payload: bytes, position: int) -> Malformed:
     return Malformed(
         f"a message {payload[:1]!r} has {len(payload)} bytes, its rows end at {position}"
     )
-
-
-def _require_old(payload: bytes) -> None:
-    letter = payload[5]
-    if letter != OLD_FULL:
-        raise MissingOldValue if letter in (OLD_KEY, NEW) else Malformed("a message has no row")
 
 
 def _unchanged(old: Row | None, column: int) -> Value:
