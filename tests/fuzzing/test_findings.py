@@ -214,6 +214,16 @@ def test_a_key_of_a_column_that_is_not_there_is_refused():
         binlog.parse_table_map(body)
 
 
+def test_a_decimal_of_too_many_digits_is_stepped_over_and_the_rest_of_its_row_read():
+    """It ended the feed of a table that has one with a UsageError."""
+    names = b"\4\6\2id\2no"
+    table = bytes(8) + b"\1d\0\1t\0" + b"\2\xf6\3" + b"\2\x2e\x26" + b"\0" + names
+    rows = bytes(8) + b"\2\3" + b"\0" + bytes(21) + b"\7\0\0\0"
+    layout, images = events.decoded(events.sealed(19, table), events.sealed(23, rows))
+    assert list(layout.table.schema.refused) == ["id"]
+    assert images == [(7,)]
+
+
 def test_an_answer_that_was_cut_short_is_no_row():
     masks = [(log_reader(Column("id", "integer", 8)), 4)]
     assert _row(b"\0\0" + struct.pack("<q", 5), 2, masks) == (5,)

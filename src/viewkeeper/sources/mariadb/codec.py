@@ -202,12 +202,21 @@ def _bits(size: int) -> Callable[[bytes], int | Decimal]:
 _DIGIT_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
 
-def _log_decimal(precision: int, scale: int) -> Reader:
-    """Groups of nine digits in four bytes each, the odd ones outermost; a flipped sign bit first."""
+def _digit_groups(precision: int, scale: int) -> list[int]:
+    """How many digits each group of a decimal has."""
     whole = precision - scale
     digits = [whole % 9] + [9] * (whole // 9) + [9] * (scale // 9) + [scale % 9]
-    groups = [(_DIGIT_BYTES[n], 10**n) for n in digits if n]
-    size = sum(count for count, _ in groups)
+    return [n for n in digits if n]
+
+
+def decimal_bytes(precision: int, scale: int) -> int:
+    return sum(_DIGIT_BYTES[n] for n in _digit_groups(precision, scale))
+
+
+def _log_decimal(precision: int, scale: int) -> Reader:
+    """Groups of nine digits in four bytes each, the odd ones outermost; a flipped sign bit first."""
+    groups = [(_DIGIT_BYTES[n], 10**n) for n in _digit_groups(precision, scale)]
+    size = decimal_bytes(precision, scale)
     top, every = 1 << 8 * size - 1, (1 << 8 * size) - 1
     exponent = -scale
 
