@@ -176,11 +176,29 @@ def test_a_cut_after_a_reset_is_refused_until_the_feed_was_opened_again(source, 
         assert read_all(cut, ["things"]) == {}
 
 
-def test_the_feed_follows_rotation_checksums_compression_and_domains(source, writer):
+def test_a_log_without_checksums_is_refused_by_check_and_feed_and_set_up(source, writer):
+    before = source.start_position()
+    writer("INSERT INTO things VALUES (1, 'a')", "SET GLOBAL binlog_checksum = NONE")
+    try:
+        writer("INSERT INTO things VALUES (2, 'b')")
+        found = {finding.code: finding for finding in source.preflight(["things"])}
+        assert found["binlog-checksum"].severity == "refused"
+        assert "CRC32" in found["binlog-checksum"].fix
+        assert found["log-without-checksums"].severity == "refused"
+        assert stopped_by(source, before) == "log-without-checksums"
+        source.setup(["things"])
+        start = source.start_position()
+        writer("INSERT INTO things VALUES (3, 'c')")
+        assert rows_since(source, start) == [(3, "c")]
+        assert "binlog-checksum" not in {f.code for f in source.preflight(["things"])}
+    finally:
+        writer("SET GLOBAL binlog_checksum = CRC32")
+
+
+def test_the_feed_follows_rotation_compression_and_domains(source, writer):
     start = source.start_position()
     writer("INSERT INTO things VALUES (1, 'a')", "FLUSH LOGS", "INSERT INTO things VALUES (2, 'b')")
-    writer("SET GLOBAL binlog_checksum = NONE", "INSERT INTO things VALUES (3, 'c')")
-    writer("SET GLOBAL binlog_checksum = CRC32", "SET gtid_domain_id = 7")
+    writer("INSERT INTO things VALUES (3, 'c')", "SET gtid_domain_id = 7")
     writer("INSERT INTO things VALUES (4, 'd')", "SET gtid_domain_id = 0")
     writer("SET GLOBAL log_bin_compress = ON")
     try:

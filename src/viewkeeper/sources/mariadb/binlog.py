@@ -1,9 +1,11 @@
 """MariaDB's binary log, taken apart: events, table maps and row images. Pure; bytes in, values out.
 
-An event is a 19-byte header, a body, and a CRC-32 where the log's first event says so. Rows come as
+An event is a 19-byte header, a body, and a CRC-32, without which no log is read. Rows come as
 a *table map* (the table's name and its columns' types, with names, signs, character sets and labels
 under ``binlog_row_metadata=FULL``) followed by row events that refer to it by number. Knows nothing
 of connections, schemas or our types.
+
+Whatever does not end where it says is `Malformed`, and no compressed body grows beyond `EVENT_BYTES_MAX`.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from viewkeeper.sources.wire import ByteReader, Malformed
 
 # Event types of the server; those with _Z carry their body compressed.
 QUERY, STOP, ROTATE, FORMAT, XID, TABLE_MAP, INCIDENT, HEARTBEAT = 2, 3, 4, 15, 16, 19, 26, 27
@@ -37,6 +41,11 @@ ARTIFICIAL, IGNORABLE = 0x20, 0x80
 GTID_STANDALONE, GTID_PREPARED_XA, GTID_COMPLETED_XA = 1, 64, 128
 _HEADER = struct.Struct("<IBIIIH")
 HEADER_BYTES = _HEADER.size
+CHECKSUM_BYTES = 4
+CRC32 = 1
+# What an event may take, plain or once it is decompressed. Events of rows have some 8 KiB, unless a single row
+# is larger; the server's own limit is max_allowed_packet (16 MiB unless it is set, 1 GiB at most).
+EVENT_BYTES_MAX = 256 << 20
 
 # Column type numbers as table maps give them.
 TINY, SHORT, LONG, FLOAT, DOUBLE, TIMESTAMP, LONGLONG, INT24, DATE, TIME, DATETIME, YEAR = (
@@ -55,8 +64,12 @@ _CHARACTER = frozenset(
 )
 
 
-class Malformed(Exception):
-    """The bytes are no event that this module understands."""
+class Incomplete(Malformed):
+    """A row image lacks columns, by the settings of the server or of a session."""
+
+
+class TooLarge(Malformed):
+    """An event that no machine should be asked to hold; reading it again would not help."""
 
 
 class Event(NamedTuple):
@@ -122,146 +135,183 @@ class TableMap:
     key: tuple[str, ...]
 
 
-def parse_event(packet: bytes, checksummed: bool) -> tuple[Event, int]:
+def parse_event(packet: bytes) -> tuple[Event, int]:
     """The event, and its server's number. Raises Malformed when the CRC or the size is wrong."""
-    if len(packet) < HEADER_BYTES:
-        raise Malformed("an event is shorter than its header")
+    if len(packet) < HEADER_BYTES + CHECKSUM_BYTES:
+        raise Malformed(f"an event of {len(packet)} bytes is shorter than its header")
     timestamp, type_, server, size, end, flags = _HEADER.unpack_from(packet)
     if size != len(packet):
         raise Malformed(f"an event of {size} bytes came with {len(packet)}")
-    body = packet[HEADER_BYTES:]
-    if type_ == FORMAT:
-        body = body[:-4]
-    elif type_ == ROTATE and flags & ARTIFICIAL:
-        # Made up for the connection: whether it has a checksum depends on the log *before* it.
-        body = body[:-4] if _sum_matches(packet) else body
-    elif checksummed:
-        if not _sum_matches(packet):
-            raise Malformed("an event's checksum does not match its bytes")
-        body = body[:-4]
+    if zlib.crc32(packet[:-4]) != int.from_bytes(packet[-4:], "little"):
+        raise Malformed("an event's checksum does not match its bytes")
+    body = packet[HEADER_BYTES:-CHECKSUM_BYTES]
     if type_ in PLAIN_OF:
         type_, body = PLAIN_OF[type_], _plain(type_, body)
     return Event(type_, flags, timestamp, size, end, body), server
 
 
-def _sum_matches(packet: bytes) -> bool:
-    return zlib.crc32(packet[:-4]) == int.from_bytes(packet[-4:], "little")
-
-
 def _plain(type_: int, body: bytes) -> bytes:
     """A compressed event's body as the plain event has it: only what follows its fixed part shrank."""
     at = _query_fixed_bytes(body) if PLAIN_OF[type_] == QUERY else _rows_fixed_bytes(type_, body)
-    length_bytes = body[at] & 0x07
-    return body[:at] + zlib.decompress(body[at + 1 + length_bytes :])
+    data = ByteReader(body, "big", at)
+    head = data.number(1)
+    size = data.number(head & 0x07)
+    if head & 0xF8 != 0x80 or not 1 <= head & 0x07 <= 4:
+        raise Malformed(f"an event is compressed in an unknown way ({head:#x})")
+    if at + size > EVENT_BYTES_MAX:
+        raise TooLarge(f"an event has {size} bytes uncompressed, the most is {EVENT_BYTES_MAX}")
+    return body[:at] + _decompressed(data.rest(), size)
+
+
+def _decompressed(data: bytes, size: int) -> bytes:
+    """So many bytes, not one more: what a stream of zlib's would grow to beyond that is never made."""
+    stream = zlib.decompressobj()
+    try:
+        # One more is asked for, or its end would not be looked at.
+        found = stream.decompress(data, size + 1)
+    except zlib.error as error:
+        raise Malformed(f"an event can't be decompressed: {error}") from error
+    if len(found) != size or not stream.eof or stream.unused_data:
+        raise Malformed(f"a compressed event does not have the {size} bytes that it says")
+    return found
 
 
 def _query_fixed_bytes(body: bytes) -> int:
-    database_bytes, status_bytes = body[8], int.from_bytes(body[11:13], "little")
-    return 13 + status_bytes + database_bytes + 1
+    """Thread, time, sizes of database and status, an error's number; then status and database."""
+    data = ByteReader(body, "little", 8)
+    database_bytes, _, status_bytes = data.number(1), data.number(2), data.number(2)
+    data.take(status_bytes + database_bytes + 1)
+    return data.at
 
 
 def _rows_fixed_bytes(type_: int, body: bytes) -> int:
-    at = 8
-    if PLAIN_OF[type_] in ROW_EVENTS_SECOND_VERSION:
-        at += int.from_bytes(body[8:10], "little")
-    columns, at = length_coded(body, at)
-    bitmap_bytes = (columns + 7) // 8
-    return at + bitmap_bytes * (2 if PLAIN_OF[type_] in UPDATE_ROWS else 1)
+    data = _rows_start(PLAIN_OF[type_], body)
+    bitmap_bytes = (data.length_coded() + 7) // 8
+    data.take(bitmap_bytes * (2 if PLAIN_OF[type_] in UPDATE_ROWS else 1))
+    return data.at
 
 
-def is_checksummed(format_event: Event) -> bool:
-    """Whether the events after this format description carry a CRC-32."""
-    return format_event.body[-1] == 1
+def _rows_start(type_: int, body: bytes) -> ByteReader:
+    """Behind a row event's table number, its flags and, in the second version, what else it says."""
+    data = ByteReader(body, "little")
+    data.take(8)
+    if type_ in ROW_EVENTS_SECOND_VERSION:
+        extra_bytes = data.number(2)  # with these two
+        data.take(extra_bytes - 2)
+    return data
+
+
+def checksum_kind(format_event: Event) -> int:
+    """How the events after this format description are checksummed; the description itself always is."""
+    data = ByteReader(format_event.body, "little")
+    version, _, _, header_bytes = data.number(2), data.take(50), data.number(4), data.number(1)
+    if version != 4 or header_bytes != HEADER_BYTES:
+        raise Malformed(f"the log is of version {version}, its headers have {header_bytes} bytes")
+    return data.rest()[-1] if data.left else 0
 
 
 def rotation(event: Event) -> tuple[str, int]:
     """The file that comes next, and the place in it."""
-    return event.body[8:].decode(), int.from_bytes(event.body[:8], "little")
+    data = ByteReader(event.body, "little")
+    place = data.number(8)
+    return data.text(data.left), place
 
 
 def gtid(event: Event, server: int) -> Gtid:
-    sequence, domain, flags = struct.unpack_from("<QIB", event.body)
+    data = ByteReader(event.body, "little")
+    sequence, domain, flags = data.number(8), data.number(4), data.number(1)
     return Gtid(domain, server, sequence, flags)
-
-
-def query(event: Event) -> tuple[str, str]:
-    """The default database and the statement's text."""
-    at = 13 + int.from_bytes(event.body[11:13], "little")
-    database = event.body[at : at + event.body[8]].decode()
-    text = event.body[at + event.body[8] + 1 :]
-    return database, text.decode(errors="replace")
 
 
 def length_coded(data: bytes, at: int) -> tuple[int, int]:
     """A length-coded integer and the place behind it."""
-    first = data[at]
-    if first < 251:
-        return first, at + 1
-    size = {252: 2, 253: 3, 254: 8}.get(first)
-    if size is None:
-        raise Malformed("a length-coded integer starts with an unknown byte")
-    return int.from_bytes(data[at + 1 : at + 1 + size], "little"), at + 1 + size
+    reader = ByteReader(data, "little", at)
+    return reader.length_coded(), reader.at
 
 
 def table_number(body: bytes) -> int:
-    return int.from_bytes(body[:6], "little")
+    return ByteReader(body, "little").number(6)
 
 
 def parse_table_map(body: bytes) -> TableMap:
     """A table map with whatever metadata it carries; without them names are empty."""
-    at = 8
-    database, at = body[at + 1 : at + 1 + body[at]].decode(), at + 2 + body[at]
-    table, at = body[at + 1 : at + 1 + body[at]].decode(), at + 2 + body[at]
-    count, at = length_coded(body, at)
-    types = body[at : at + count]
-    meta_bytes, at = length_coded(body, at + count)
-    shapes = _shapes(types, body[at : at + meta_bytes])
-    metadata = _Metadata(
-        tuple(shape[0] for shape in shapes), body, at + meta_bytes + (count + 7) // 8
-    )
+    data = ByteReader(body, "little", 8)
+    database, table = _name(data), _name(data)
+    count = data.length_coded()
+    types = data.take(count)
+    if not count:
+        raise Malformed("a table map has no columns")
+    shapes = _shapes(types, data.take(data.length_coded()))
+    data.take((count + 7) // 8)  # which may be NULL
+    metadata = _Metadata(tuple(shape[0] for shape in shapes), data)
     columns = tuple(
         MapColumn(*shape, *said) for shape, said in zip(shapes, metadata.columns(), strict=True)
     )
-    key = tuple(columns[index].name for index in metadata.key())
-    return TableMap(table_number(body), database, table, columns, key)
+    key = metadata.key()
+    if key and key[-1] >= count:
+        raise Malformed(f"a key has column {key[-1]} of {count}")
+    names = tuple(columns[index].name for index in key)
+    return TableMap(table_number(body), database, table, columns, names)
+
+
+def _name(data: ByteReader) -> str:
+    found = data.text(data.number(1))
+    data.take(1)  # a zero byte
+    return found
 
 
 def _shapes(types: bytes, meta: bytes) -> list[tuple[int, int, int, int]]:
     """(type, length, precision, scale) of each column."""
-    shapes, at = [], 0
+    shapes, data = [], ByteReader(meta, "little")
     for type_ in types:
         length = precision = scale = 0
         if type_ in _ONE_META_BYTE:
-            length, at = meta[at], at + 1
+            length = data.number(1)
         elif type_ in (VARCHAR, VARCHAR_COMPRESSED):
-            length, at = int.from_bytes(meta[at : at + 2], "little"), at + 2
+            length = data.number(2)
         elif type_ == BIT:
-            length, at = meta[at] + 8 * meta[at + 1], at + 2
+            length = data.number(1) + 8 * data.number(1)
         elif type_ == NEWDECIMAL:
-            precision, scale, at = meta[at], meta[at + 1], at + 2
+            precision, scale = data.number(1), data.number(1)
         elif type_ in (STRING, ENUM, SET, VAR_STRING):
             # The two highest bits of a length above 255 hide, inverted, in the real type's byte.
-            type_, length = meta[at] | 0x30, meta[at + 1] | ((meta[at] & 0x30) ^ 0x30) << 4
-            at += 2
+            real, low = data.number(1), data.number(1)
+            type_, length = real | 0x30, low | ((real & 0x30) ^ 0x30) << 4
+        if not _is_possible(type_, length, precision, scale):
+            raise Malformed(f"a column of type {type_} can't have {length or (precision, scale)}")
         shapes.append((type_, length, precision, scale))
+    data.finish()
     return shapes
+
+
+def _is_possible(type_: int, length: int, precision: int, scale: int) -> bool:
+    """Whether values of such a column can be read at all: readers are made for what is said here."""
+    if type_ in (TIMESTAMP2, DATETIME2, TIME2):
+        return length <= 6
+    if type_ in (BLOB, GEOMETRY, BLOB_COMPRESSED):
+        return 1 <= length <= 4
+    if type_ == NEWDECIMAL:
+        return 1 <= precision <= 65 and scale <= min(precision, 38)
+    if type_ == BIT:
+        return 1 <= length <= 64
+    if type_ == ENUM:
+        return 1 <= length <= 2
+    return type_ != SET or 1 <= length <= 8
 
 
 class _Metadata:
     """The optional part of a table map: a list of (kind, length, value)."""
 
-    def __init__(self, types: tuple[int, ...], body: bytes, at: int) -> None:
+    def __init__(self, types: tuple[int, ...], data: ByteReader) -> None:
         self._types = types
         self._fields: dict[int, bytes] = {}
-        while at < len(body):
-            kind = body[at]
-            length, at = length_coded(body, at + 1)
-            self._fields[kind] = body[at : at + length]
-            at += length
+        while data.left:
+            kind = data.number(1)
+            self._fields[kind] = data.take(data.length_coded())
 
     def columns(self) -> Iterator[tuple[str, bool, int, tuple[bytes, ...]]]:
         """(name, unsigned, collation, labels) of each column."""
-        names = iter(list(self._texts(4)))
+        names = iter(list(self._names()))
         signs = iter(self._signs())
         collations = iter(self._collations(2, 3, _CHARACTER))
         label_collations = iter(self._collations(10, 11, frozenset({ENUM, SET})))
@@ -273,7 +323,7 @@ class _Metadata:
             elif type_ in labels:
                 collation = next(label_collations, 0)
             yield (
-                next(names, b"").decode(),
+                next(names, ""),
                 next(signs, False) if type_ in _NUMERIC else False,
                 collation,
                 next(labels[type_], ()) if type_ in labels else (),
@@ -295,28 +345,22 @@ class _Metadata:
         return [exceptions.get(i, numbers[0]) for i in range(count)] if numbers else []
 
     def _numbers(self, kind: int) -> Iterator[int]:
-        data, at = self._fields.get(kind, b""), 0
-        while at < len(data):
-            number, at = length_coded(data, at)
-            yield number
+        data = self._field(kind)
+        while data.left:
+            yield data.length_coded()
 
-    def _texts(self, kind: int) -> Iterator[bytes]:
-        data, at = self._fields.get(kind, b""), 0
-        while at < len(data):
-            size, at = length_coded(data, at)
-            yield data[at : at + size]
-            at += size
+    def _names(self) -> Iterator[str]:
+        data = self._field(4)
+        while data.left:
+            yield data.text(data.length_coded())
 
     def _labels(self, kind: int) -> Iterator[tuple[bytes, ...]]:
-        data, at = self._fields.get(kind, b""), 0
-        while at < len(data):
-            count, at = length_coded(data, at)
-            labels = []
-            for _ in range(count):
-                size, at = length_coded(data, at)
-                labels.append(data[at : at + size])
-                at += size
-            yield tuple(labels)
+        data = self._field(kind)
+        while data.left:
+            yield tuple([data.take(data.length_coded()) for _ in range(data.length_coded())])
+
+    def _field(self, kind: int) -> ByteReader:
+        return ByteReader(self._fields.get(kind, b""), "little")
 
 
 Reader = Callable[[bytes, int], tuple[Any, int]]
@@ -325,23 +369,39 @@ Reader = Callable[[bytes, int], tuple[Any, int]]
 def row_images(event: Event, readers: tuple[Reader, ...], kept: tuple[int, ...]) -> list[Any]:
     """The event's row images in order (before, after, before, … for an update), columns ``kept``.
 
-    Raises Malformed when an image lacks columns: old values would be missing.
+    Raises Incomplete when an image lacks columns: old values would be missing.
     """
-    body, at = event.body, 8
-    if event.type in ROW_EVENTS_SECOND_VERSION:
-        at += int.from_bytes(body[8:10], "little")
-    count, at = length_coded(body, at)
-    if count != len(readers):
+    body, data = event.body, _rows_start(event.type, event.body)
+    count = data.length_coded()
+    if not count or count != len(readers):
         raise Malformed("a row event and its table map differ in their number of columns")
     bitmap_bytes = (count + 7) // 8
     for _ in range(2 if event.type in UPDATE_ROWS else 1):
-        present = int.from_bytes(body[at : at + bitmap_bytes], "little")
+        present = data.number(bitmap_bytes)
         if present & (1 << count) - 1 != (1 << count) - 1:
-            raise Malformed("a row image lacks columns: binlog_row_image is not FULL")
-        at += bitmap_bytes
-    images, whole = [], kept == tuple(range(count))
+            raise Incomplete("a row image lacks columns: binlog_row_image is not FULL")
+    try:
+        images, end = _images(body, data.at, readers, kept)
+    except (IndexError, ValueError, ArithmeticError, struct.error) as error:
+        raise Malformed(f"a row image can't be read: {error}") from error
+    if end != len(body):
+        raise Malformed(f"row images end at byte {end} of {len(body)}")
+    if event.type in UPDATE_ROWS and len(images) % 2:
+        raise Malformed("an update has an old row without a new one")
+    return images
+
+
+def _images(
+    body: bytes, at: int, readers: tuple[Reader, ...], kept: tuple[int, ...]
+) -> tuple[list[Any], int]:
+    """The images from there on, and where they end; past the body's end, what was read is nothing."""
+    images: list[Any] = []
+    whole, bitmap_bytes, end = (
+        kept == tuple(range(len(readers))),
+        (len(readers) + 7) // 8,
+        len(body),
+    )
     masks = [(reader, 1 << index) for index, reader in enumerate(readers)]
-    end = len(body)
     while at < end:
         nulls = int.from_bytes(body[at : at + bitmap_bytes], "little")
         at += bitmap_bytes
@@ -353,6 +413,4 @@ def row_images(event: Event, readers: tuple[Reader, ...], kept: tuple[int, ...])
                 value, at = reader(body, at)
                 values.append(value)
         images.append(tuple(values) if whole else tuple([values[i] for i in kept]))
-    if at != end:
-        raise Malformed("a row image is longer than its event")
-    return images
+    return images, at

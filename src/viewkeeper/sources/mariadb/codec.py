@@ -20,8 +20,9 @@ from typing import Any
 
 from viewkeeper.algebra.types import EXACT, Kind, Type
 from viewkeeper.errors import invariant
-from viewkeeper.sources.mariadb.binlog import Malformed, Reader, length_coded
+from viewkeeper.sources.mariadb.binlog import Reader, length_coded
 from viewkeeper.sources.mariadb.columns import CHARSETS, Column
+from viewkeeper.sources.wire import Malformed
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
@@ -173,10 +174,14 @@ def _labelled(column: Column) -> Callable[[bytes], str]:
 
     def chosen(data: bytes) -> str:
         number = int.from_bytes(data, "little")
+        if number > len(labels):
+            raise Malformed(f"an ENUM of {len(labels)} labels has the value {number}")
         return labels[number - 1] if number else ""
 
     def members(data: bytes) -> str:
         number = int.from_bytes(data, "little")
+        if number >> len(labels):
+            raise Malformed(f"a SET of {len(labels)} labels has the value {number}")
         return ",".join(label for bit, label in enumerate(labels) if number >> bit & 1)
 
     return chosen if column.kind == "enum" else members
@@ -184,20 +189,34 @@ def _labelled(column: Column) -> Callable[[bytes], str]:
 
 def _bits(size: int) -> Callable[[bytes], int | Decimal]:
     """All but the widest are integers here, also where they take eight bytes."""
-    if size > 63:
-        return lambda data: Decimal(int.from_bytes(data, "big"))
-    return lambda data: int.from_bytes(data, "big")
+
+    def convert(data: bytes) -> int | Decimal:
+        number = int.from_bytes(data, "big")
+        if number >> size:
+            raise Malformed(f"a BIT({size}) has more bits")
+        return Decimal(number) if size > 63 else number
+
+    return convert
 
 
 _DIGIT_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
 
-def _log_decimal(precision: int, scale: int) -> Reader:
-    """Groups of nine digits in four bytes each, the odd ones outermost; a flipped sign bit first."""
+def _digit_groups(precision: int, scale: int) -> list[int]:
+    """How many digits each group of a decimal has."""
     whole = precision - scale
     digits = [whole % 9] + [9] * (whole // 9) + [9] * (scale // 9) + [scale % 9]
-    groups = [(_DIGIT_BYTES[n], 10**n) for n in digits if n]
-    size = sum(count for count, _ in groups)
+    return [n for n in digits if n]
+
+
+def decimal_bytes(precision: int, scale: int) -> int:
+    return sum(_DIGIT_BYTES[n] for n in _digit_groups(precision, scale))
+
+
+def _log_decimal(precision: int, scale: int) -> Reader:
+    """Groups of nine digits in four bytes each, the odd ones outermost; a flipped sign bit first."""
+    groups = [(_DIGIT_BYTES[n], 10**n) for n in _digit_groups(precision, scale)]
+    size = decimal_bytes(precision, scale)
     top, every = 1 << 8 * size - 1, (1 << 8 * size) - 1
     exponent = -scale
 
@@ -210,7 +229,12 @@ def _log_decimal(precision: int, scale: int) -> Reader:
         number, left = 0, 8 * size
         for count, weight in groups:
             left -= 8 * count
-            number = number * weight + (packed >> left & (1 << 8 * count) - 1)
+            part = packed >> left & (1 << 8 * count) - 1
+            if part >= weight:
+                raise Malformed(
+                    f"a group of a decimal's digits is {part}, it must be below {weight}"
+                )
+            number = number * weight + part
         return Decimal(-number if negative else number).scaleb(exponent, EXACT), at + size
 
     return read
@@ -218,7 +242,10 @@ def _log_decimal(precision: int, scale: int) -> Reader:
 
 def _fraction(data: bytes, scale: int) -> int:
     """Microseconds from the bytes behind the seconds."""
-    return int.from_bytes(data, "big") * (1, 10_000, 10_000, 100, 100, 1, 1)[scale]
+    micros = int.from_bytes(data, "big") * (1, 10_000, 10_000, 100, 100, 1, 1)[scale]
+    if micros > 999_999:
+        raise Malformed(f"a second has {micros} microseconds")
+    return micros
 
 
 def _datetime_from(scale: int) -> Callable[[bytes], Any]:
@@ -249,7 +276,10 @@ def _time_from(scale: int) -> Callable[[bytes], Any]:
         negative, packed = packed < 0, abs(packed)
         clock, rest = packed >> fraction_bits, packed & (1 << fraction_bits) - 1
         micros = rest * (1, 10_000, 10_000, 100, 100, 1, 1)[scale]
-        return _time_text(negative, clock >> 12, clock >> 6 & 63, clock & 63, micros, scale)
+        hours, minutes, seconds = clock >> 12, clock >> 6 & 63, clock & 63
+        if hours > 838 or minutes > 59 or seconds > 59 or micros > 999_999:
+            raise Malformed(f"a TIME is {hours}:{minutes}:{seconds} and {micros} microseconds")
+        return _time_text(negative, hours, minutes, seconds, micros, scale)
 
     return convert
 

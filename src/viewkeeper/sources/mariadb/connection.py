@@ -16,6 +16,7 @@ from pymysql.constants import CLIENT
 
 from viewkeeper.errors import SourceError, UsageError, rebuild_command
 from viewkeeper.sources.urls import SourceUrl
+from viewkeeper.sources.wire import Malformed
 
 # The driver has no types of its own.
 Link: TypeAlias = pymysql.Connection
@@ -26,6 +27,8 @@ STATEMENT_SECONDS = 600
 PATIENCE_SECONDS = 3
 RECEIVE_BYTES = 1 << 18
 _PACKET_BYTES_MAX = 0xFFFFFF
+# The most that max_allowed_packet can be.
+_PAYLOAD_BYTES_MAX = 1 << 30
 
 _OPTIONS = frozenset({"ssl", "ssl_ca", "ssl_cert", "ssl_key"})
 _SSL_MODES = frozenset({"preferred", "disabled", "verify"})
@@ -108,6 +111,8 @@ class PatientReader:
             payload = payload + piece if payload else piece
             if size < _PACKET_BYTES_MAX:
                 break
+            if len(payload) > _PAYLOAD_BYTES_MAX:
+                raise Malformed(f"a packet has more than {len(payload)} bytes")
         if payload[:1] == b"\xff":
             pymysql.err.raise_mysql_exception(payload)
         return payload
@@ -206,6 +211,8 @@ def translated(source: str, doing: str) -> Iterator[None]:
         raise _in_our_words(error, source, doing) from error
     except (OSError, EOFError) as error:
         raise _lost(source, doing, str(error)) from error
+    except Malformed as error:
+        raise _lost(source, doing, f"the answer can't be read: {error}") from error
 
 
 def _in_our_words(error: pymysql.MySQLError, source: str, doing: str) -> SourceError:

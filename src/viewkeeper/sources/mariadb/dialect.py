@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
+from viewkeeper.sources.wire import ByteReader
+
 _SQL_MODE, _CHARSET = 1, 4
 # Sizes of what stands behind these codes in an event; from 5 and 6 on, a length tells it.
 _SIZES = {0: 4, _SQL_MODE: 8, 3: 4, _CHARSET: 6, 7: 2, 8: 2}
@@ -84,14 +86,16 @@ class Logged:
 
 
 def logged(body: bytes) -> Logged:
-    """From the body of a query event."""
-    end = 13 + int.from_bytes(body[11:13], "little")
-    said = dict(_status(body[13:end]))
+    """From the body of a query event; raises Malformed."""
+    data = ByteReader(body, "little", 8)  # behind the thread and the time it took
+    database_bytes, _, status_bytes = data.number(1), data.number(2), data.number(2)
+    said = dict(_status(data.take(status_bytes)))
+    database = data.take(database_bytes).decode(errors="replace")
+    data.take(1)  # a zero byte
     mode = int.from_bytes(said.get(_SQL_MODE, b""), "little")
-    name_end = end + body[8]
     return Logged(
-        body[end:name_end].decode(errors="replace"),
-        _decoded(body[name_end + 1 :], int.from_bytes(said.get(_CHARSET, b"")[:2], "little")),
+        database,
+        _decoded(data.rest(), int.from_bytes(said.get(_CHARSET, b"")[:2], "little")),
         Dialect(bool(mode & _ANSI_QUOTES), not mode & _NO_BACKSLASH_ESCAPES),
     )
 

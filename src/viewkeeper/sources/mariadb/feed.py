@@ -36,6 +36,7 @@ from viewkeeper.sources.mariadb.layout import Layout, layout_of
 from viewkeeper.sources.mariadb.memory import Doubt
 from viewkeeper.sources.mariadb.places import Place
 from viewkeeper.sources.mariadb.stream import BinlogStream
+from viewkeeper.sources.wire import Malformed
 
 EVENTS_PER_POLL_MAX = 100_000
 # A table gets a new number, and its maps are new ones, whenever the server opens it again.
@@ -128,6 +129,12 @@ class MariaDBFeed(Feed):
     # -- events -------------------------------------------------------------------------------
 
     def _took(self, event: binlog.Event) -> list[FeedItem]:
+        try:
+            return self._told_by(event)
+        except Malformed as error:
+            raise self._stream.unreadable(f"an event of type {event.type}: {error}") from error
+
+    def _told_by(self, event: binlog.Event) -> list[FeedItem]:
         items: list[FeedItem] = []
         if event.type == binlog.GTID:
             self._begin(event)
@@ -190,8 +197,8 @@ class MariaDBFeed(Feed):
             return []
         try:
             table_map = binlog.parse_table_map(body)
-        except (binlog.Malformed, IndexError, UnicodeDecodeError) as error:
-            raise self._stream.damaged(f"a table map can't be read: {error}") from error
+        except Malformed as error:
+            raise self._stream.unreadable(f"a table map can't be read: {error}") from error
         relation = self._surroundings.relations.get((table_map.database, table_map.table))
         layout, items = None, list[FeedItem]()
         if relation is not None:
@@ -244,12 +251,14 @@ class MariaDBFeed(Feed):
             )
         try:
             images = binlog.row_images(event, layout.readers, layout.kept)
-        except (binlog.Malformed, IndexError) as error:
+        except binlog.Incomplete as error:
             raise self._stop(
                 "bad-row-image", f"{layout.table.relation}: {error}",
                 "SET GLOBAL binlog_row_image = FULL, then "
                 + rebuild_command(self._source),
             ) from error  # fmt: skip
+        except Malformed as error:
+            raise self._stream.unreadable(f"{layout.table.relation}: {error}") from error
         relation = layout.table.relation
         if event.type in binlog.WRITE_ROWS:
             group.changes.append((relation, [], images))

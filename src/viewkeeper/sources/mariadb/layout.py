@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from viewkeeper.sources.mariadb import binlog
 from viewkeeper.sources.mariadb.binlog import MapColumn, Reader, TableMap
 from viewkeeper.sources.mariadb.catalogue import Table
-from viewkeeper.sources.mariadb.codec import log_reader, log_skipper
+from viewkeeper.sources.mariadb.codec import decimal_bytes, log_reader, log_skipper
 from viewkeeper.sources.mariadb.columns import Column, from_table_map
 
 # Types whose values a table map of ours can't name: how to step over them.
@@ -62,6 +62,9 @@ def _skipper(column: Column, described: MapColumn) -> Reader | None:
         return log_skipper(1 if described.length < 256 else 2, prefixed=True)
     if described.type in _OLD_MOMENTS:
         return log_skipper(_OLD_MOMENTS[described.type], prefixed=False)
+    if described.type == binlog.NEWDECIMAL:
+        # Also of more digits than we have a type for.
+        return log_skipper(decimal_bytes(described.precision, described.scale), prefixed=False)
     accepted = replace(column, refused="")
     return None if accepted.type is None else log_reader(accepted)
 

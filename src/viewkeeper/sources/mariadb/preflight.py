@@ -30,6 +30,7 @@ _WHY = {
     "binlog_row_image": "changes would come without their old values",
     "binlog_row_metadata": "rows would come without their columns' names and character sets",
     "binlog_alter_two_phase": "a schema change would have two places in the log",
+    "binlog_checksum": "a damaged event would be read as other rows",
     "sync_binlog": "after a crash of the machine the log may lack transactions that the tables have",
     "innodb_flush_log_at_trx_commit": "after a crash the tables may lack transactions that the log has",
 }

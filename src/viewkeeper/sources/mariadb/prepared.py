@@ -19,8 +19,10 @@ from viewkeeper.errors import invariant
 from viewkeeper.sources.mariadb.binlog import Reader
 from viewkeeper.sources.mariadb.codec import result_reader
 from viewkeeper.sources.mariadb.connection import Link
+from viewkeeper.sources.wire import Malformed
 
 _UNSIGNED = 32
+_PREPARED = struct.Struct("<BIHHBH")
 _LONGLONG, _DOUBLE, _VAR_STRING, _BLOB, _NULL = 8, 5, 253, 252, 6
 
 
@@ -70,7 +72,10 @@ def execute(
 def _prepare(link: Link, sql: str, parameters: int) -> int:
     link._execute_command(COMMAND.COM_STMT_PREPARE, sql)
     packet = link._read_packet()
-    _, statement, columns, expected, _, _ = struct.unpack_from("<BIHHBH", packet.get_all_data())
+    head = packet.get_all_data()
+    if len(head) < _PREPARED.size:
+        raise Malformed(f"an answer of {len(head)} bytes does not name a statement")
+    _, statement, columns, expected, _, _ = _PREPARED.unpack_from(head)
     for count in (expected, columns):
         for _ in range(count + 1 if count else 0):  # each list ends with an EOF packet
             link._read_packet()
@@ -142,19 +147,31 @@ def _batches(link: Link, readers: tuple[Reader, ...], batch_rows: int) -> Iterat
     packet = link._rfile.packet
     while True:
         data = packet()
-        if data[0] == 0xFE and len(data) < 9:
+        if data[:1] == b"\xfe" and len(data) < 9:
             break
-        nulls, at = int.from_bytes(data[1:start], "little"), start
-        values: list[Any] = []
+        batch.append(_row(data, start, masks))
+        if len(batch) == batch_rows:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _row(data: bytes, start: int, masks: Sequence[tuple[Reader, int]]) -> Row:
+    """One packet's row, which ends where the packet does."""
+    if data[:1] != b"\0" or len(data) < start:
+        raise Malformed(f"a packet of {len(data)} bytes is no row")
+    nulls, at = int.from_bytes(data[1:start], "little"), start
+    values: list[Any] = []
+    try:
         for reader, mask in masks:
             if nulls & mask:
                 values.append(None)
             else:
                 value, at = reader(data, at)
                 values.append(value)
-        batch.append(tuple(values))
-        if len(batch) == batch_rows:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
+    except (IndexError, ValueError, ArithmeticError, struct.error) as error:
+        raise Malformed(f"a row of {len(data)} bytes can't be read: {error}") from error
+    if at != len(data):
+        raise Malformed(f"a row ends at byte {at} of {len(data)}")
+    return tuple(values)

@@ -13,12 +13,13 @@ from viewkeeper.sources.mariadb.catalogue import Catalogue, quoted
 from viewkeeper.sources.mariadb.connection import Link, rows, variables
 from viewkeeper.sources.urls import SourceUrl
 
-# Settings without which rows, old values or columns' names are missing in the log.
+# Settings without which rows, old values or columns' names are missing in the log, or damage goes unseen.
 NEEDED = {
     "binlog_format": "ROW",
     "binlog_row_image": "FULL",
     "binlog_row_metadata": "FULL",
     "binlog_alter_two_phase": "OFF",
+    "binlog_checksum": "CRC32",
 }
 # Settings without which a crash may lose transactions that the feed has delivered, or the reverse.
 DURABLE = {"sync_binlog": "1", "innodb_flush_log_at_trx_commit": "1"}

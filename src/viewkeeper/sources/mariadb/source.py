@@ -38,6 +38,7 @@ from viewkeeper.sources.mariadb.setup import (
 )
 from viewkeeper.sources.mariadb.stream import BinlogStream
 from viewkeeper.sources.urls import SourceUrl
+from viewkeeper.sources.wire import Damage
 
 # A check looks at so many events of the newest file, and waits so long for the next one.
 EVENTS_LOOKED_AT = 2_000
@@ -72,6 +73,7 @@ class MariaDBSource(Source):
         self._start: Place | None = None
         # A feed may start before a later change of its tables.
         self._memory = TableMemory()
+        self._damage = Damage(name)
         # Former values of settings that our own setup changed.
         self._former: dict[str, str] = {}
 
@@ -142,7 +144,9 @@ class MariaDBSource(Source):
             if table is not None:
                 refuse_problems(self.name, table)
         self._memory.look(now)
-        stream = BinlogStream(connect(self._feed_url, self.name), self.name, place)
+        stream = BinlogStream(
+            connect(self._feed_url, self.name), self.name, place, damage=self._damage
+        )
         believed = {relation: self._memory.at(relation, place) for relation in relations}
         feed = MariaDBFeed(self.name, stream, place, believed, self._surroundings(relations))
         self._history, self._feed, self._start = history, feed, place

@@ -1,7 +1,7 @@
 """The raw binary log over a connection: every event once, in order, without a hole.
 
-Each event must begin where the one before it ended; together with the checksums that turns any loss,
-ours or the server's, into an error. The stream never reconnects by itself: a connection that comes
+Each event must begin where the one before it ended; together with the checksums, without which no log is
+read, that turns any loss, ours or the server's, into an error. The stream never reconnects by itself: a connection that comes
 back in the middle of a transaction would give half of it (the caller starts again at a boundary).
 """
 
@@ -19,13 +19,14 @@ from viewkeeper.errors import SourceError, rebuild_command
 from viewkeeper.sources.mariadb import binlog
 from viewkeeper.sources.mariadb.connection import LOG_UNAVAILABLE, Link, translated
 from viewkeeper.sources.mariadb.places import Place, another_history
+from viewkeeper.sources.wire import Damage, Malformed
 
 HEARTBEAT_SECONDS = 1.0
 # A link that carried neither event nor heartbeat for so long is dead.
 SILENCE_SECONDS_MAX = 6.0
 RECEIVE_BYTES = 1 << 18
 _PACKET_BYTES_MAX = 0xFFFFFF
-_ERROR = 0xFF
+_ERROR = b"\xff"
 _SEND_ANNOTATIONS = 2  # all events are asked for, so that a missing one shows
 # The protocol's field for an offset has 32 bits.
 OFFSET_MAX = 2**32 - 1
@@ -45,6 +46,7 @@ class BinlogStream:
         source: str,
         start: Place,
         clock: Clock = time.monotonic,
+        damage: Damage | None = None,
     ) -> None:
         self.file, self.offset, self.born = start.file, start.offset, 0
         # Whether the file before this one was never closed: its server crashed.
@@ -59,7 +61,7 @@ class BinlogStream:
         self._buffer = bytearray()
         self._at = 0
         self._parts = b""
-        self._checksummed = False
+        self._damage = damage or Damage(source)
         self._ahead: binlog.Event | None = None
         self._heard = clock()
         try:
@@ -110,7 +112,8 @@ class BinlogStream:
         if start.offset > OFFSET_MAX:
             raise another_history(self._source, f"no server can be asked for {start.identity}")
         with self._connection.cursor() as cursor:
-            cursor.execute("SET @master_binlog_checksum = @@GLOBAL.binlog_checksum")
+            # So that also what is in no file (a rotation that the server makes up) has a checksum.
+            cursor.execute("SET @master_binlog_checksum = 'CRC32'")
             cursor.execute(
                 "SET @master_heartbeat_period = %s", (int(HEARTBEAT_SECONDS * 1_000_000_000),)
             )
@@ -159,20 +162,24 @@ class BinlogStream:
                 self._parts = b""
             if size < _PACKET_BYTES_MAX:
                 return piece
+            if len(piece) > binlog.EVENT_BYTES_MAX:
+                raise self._too_large(f"an event has more than {len(piece)} bytes")
             self._parts = piece
 
     def _event(self, packet: bytes) -> binlog.Event | None:
-        if packet[0]:
+        if packet[:1] != b"\0":
             with translated(self._source, self._doing):
                 raise self._refusal(packet)
         try:
-            event, self.server = binlog.parse_event(packet[1:], self._checksummed)
-        except binlog.Malformed as error:
-            raise self.damaged(str(error)) from error
-        return self._placed(event)
+            event, self.server = binlog.parse_event(packet[1:])
+            return self._placed(event)
+        except binlog.TooLarge as error:
+            raise self._too_large(str(error)) from error
+        except Malformed as error:
+            raise self.unreadable(str(error)) from error
 
     def _refusal(self, packet: bytes) -> Exception:
-        if packet[0] != _ERROR:
+        if packet[:1] != _ERROR:
             return EOFError("the server ended the stream")
         number = int.from_bytes(packet[1:3], "little")
         text = packet[3:].decode(errors="replace").removeprefix("#HY000")
@@ -200,7 +207,7 @@ class BinlogStream:
             self._enter(*binlog.rotation(event))
             return None
         if event.type == binlog.FORMAT:
-            self._checksummed = binlog.is_checksummed(event)
+            self._require_checksums(binlog.checksum_kind(event))
             self._learn_birth(event.timestamp)
         if event.is_artificial:
             return None
@@ -224,8 +231,37 @@ class BinlogStream:
                 self._source, f"{self.file} was begun at {born}, the one we read at {start.born}"
             )
 
+    def _require_checksums(self, kind: int) -> None:
+        if kind != binlog.CRC32:
+            raise SourceError(
+                "log-without-checksums",
+                f"the binary log of source {self._source} has no checksums from"
+                f" {self.file}:{self.offset} on",
+                source=self._source,
+                retryable=False,
+                detail="binlog_checksum was NONE when the file was begun: a damaged event would be other rows",
+                hint="SET GLOBAL binlog_checksum = CRC32, which begins a new file, and the same in the"
+                f" server's configuration; then {rebuild_command(self._source)}",
+            )
+
+    def _too_large(self, detail: str) -> SourceError:
+        return SourceError(
+            "event-too-large",
+            f"the binary log of source {self._source} has too large an event behind"
+            f" {self.file}:{self.offset}",
+            source=self._source,
+            retryable=False,
+            detail=f"{detail}; the most is {binlog.EVENT_BYTES_MAX}",
+            hint="keep such values out of the tables that are logged (max_allowed_packet limits them), then "
+            + rebuild_command(self._source),
+        )
+
+    def unreadable(self, detail: str) -> SourceError:
+        """What was sent is no event: perhaps it was so on its way only."""
+        return self._damage.error(f"{self.file}:{self.offset}", detail)
+
     def damaged(self, detail: str) -> SourceError:
-        """The log or the way to it lost something: only reading anew helps."""
+        """The log or the way to it lost something: only a rebuild helps."""
         return SourceError(
             "feed-gap",
             f"the binary log of source {self._source} has a hole at {self.file}:{self.offset}",

@@ -12,9 +12,12 @@ little and each next one for ten times as much; only new messages are sent. What
 
 from __future__ import annotations
 
+import struct
+
 from psycopg import pq
 
 from viewkeeper.sources.postgres import pgoutput
+from viewkeeper.sources.wire import Malformed
 
 # Below so many bytes of the server's log the stream is there sooner.
 BYTES_MIN = 1 << 20
@@ -23,8 +26,10 @@ BYTES_MAX = 256 << 20
 # How many messages the first question is for, and how many times as many each next one.
 MESSAGES_FIRST, MESSAGES_TIMES = 30_000, 10
 
-# Of COPY's binary format: what it begins with; before a line's only column, how many there are and its length.
-_SIGNATURE_BYTES, _LINE_BYTES = 19, 6
+# Of COPY's binary format: what it begins with (no flags, no extension), and what ends it; before a line's
+# only column, how many there are and its length.
+_SIGNATURE, _LAST = b"PGCOPY\n\xff\r\n\0" + bytes(8), b"\xff\xff"
+_LINE = struct.Struct(">HI")
 
 
 class Backlog:
@@ -47,7 +52,7 @@ class Backlog:
     def read(self, most: int) -> list[bytes]:
         """Messages that have arrived, at most so many; none when there are none yet, or it is over.
 
-        Raises psycopg's errors when the link breaks.
+        Raises psycopg's errors when the link breaks, Malformed when an answer is none.
         """
         found: list[bytes] = []
         self._pq.consume_input()
@@ -104,10 +109,13 @@ class Backlog:
                 return False
             if self._is_first:
                 self._is_first = False
-                line = line[_SIGNATURE_BYTES:]
-            # What is shorter says that there are no more lines.
-            if len(line) >= _LINE_BYTES:
-                add(line[_LINE_BYTES:].tobytes())
+                if line[: len(_SIGNATURE)] != _SIGNATURE:
+                    raise Malformed("an answer does not begin as COPY's binary format does")
+                line = line[len(_SIGNATURE) :]
+                if not line:
+                    continue
+            if line != _LAST:
+                add(_payload(line))
         return True
 
     def _go_on(self) -> None:
@@ -118,3 +126,11 @@ class Backlog:
         if not self.is_over:
             self._limit *= MESSAGES_TIMES
             self._ask()
+
+
+def _payload(line: memoryview) -> bytes:
+    """A line's only value, which is as long as it says and not empty."""
+    size = len(line) - _LINE.size
+    if size < 1 or _LINE.unpack_from(line) != (1, size):
+        raise Malformed(f"a line of {len(line)} bytes in COPY's binary format has no message")
+    return line[_LINE.size :].tobytes()

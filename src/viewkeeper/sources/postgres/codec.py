@@ -11,6 +11,8 @@ Both connections pin TimeZone, DateStyle, IntervalStyle, bytea_output and extra_
 from __future__ import annotations
 
 import datetime as dt
+import functools
+import math
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -95,19 +97,47 @@ def _numeric_codec(modifier: int) -> Codec | str:
         return (
             f"numeric({precision},{scale}) does not fit a decimal of {DECIMAL_PRECISION_MAX} digits"
         )
-    return Codec(decimal_type(precision, scale), _decimal, "{}::text", key_array="numeric[]")
+    parse = _decimal(precision, scale)
+    return Codec(decimal_type(precision, scale), parse, "{}::text", key_array="numeric[]")
 
 
-def _decimal(text: bytes) -> Value:
-    value = Decimal(text.decode())
-    if not value.is_finite():
-        raise ValueError("NaN is no decimal")
-    return value
+# Each parser takes the form that the output function has, as far as that costs nothing: this is where a feed
+# spends its time. All that it raises for another form is a ValueError or an ArithmeticError.
+
+
+def integer(text: bytes) -> Value:
+    value = int(text)
+    if -0x8000_0000_0000_0000 <= value <= 0x7FFF_FFFF_FFFF_FFFF:
+        return value
+    raise ValueError("it has more than eight bytes")
+
+
+@functools.cache  # codecs of one type are equal
+def _decimal(precision: int, scale: int) -> Parse:
+    """With as many digits behind the point as the type has; NaN and infinities have none."""
+    unit, whole = Decimal(1).scaleb(-scale), max(precision - scale, 1)
+
+    def parse(text: bytes) -> Value:
+        value = Decimal(text.decode())
+        if value.same_quantum(unit) and value.adjusted() < whole:
+            return value or abs(value)
+        raise ValueError("it is no decimal of the column's type")
+
+    return parse
 
 
 def _double(text: bytes) -> Value:
-    value = float(text)
+    value = _float(text)
     return NAN if value != value else value + 0.0
+
+
+def _float(text: bytes) -> float:
+    if text.translate(None, b"+-.0123456789e") and text not in _NO_NUMBERS:
+        raise ValueError("it has more than a number")
+    return float(text)
+
+
+_NO_NUMBERS = frozenset({b"NaN", b"Infinity", b"-Infinity"})
 
 
 _SINGLE = struct.Struct("f")
@@ -115,7 +145,10 @@ _SINGLE = struct.Struct("f")
 
 def _single(text: bytes) -> Value:
     """The exact value of the four-byte float, as ``::float8`` widens it."""
-    (value,) = _SINGLE.unpack(_SINGLE.pack(float(text)))
+    exact = _float(text)
+    (value,) = _SINGLE.unpack(_SINGLE.pack(exact))
+    if math.isinf(value) != math.isinf(exact):
+        raise ValueError("it has more than four bytes")
     return NAN if value != value else value + 0.0
 
 
@@ -124,47 +157,67 @@ def _padded(text: bytes) -> Value:
 
 
 def _binary(text: bytes) -> Value:
-    return bytes.fromhex(text[2:].decode())
+    if not text.startswith(b"\\x"):
+        raise ValueError("it has no \\x in front")
+    return bytes.fromhex(text[2:].decode("ascii"))
 
 
 # Python's parsers refuse what Python's dates can't hold: infinity, BC, years after 9999.
 def _date(text: bytes) -> Value:
-    return dt.date.fromisoformat(text.decode())
+    if len(text) != 10 or text[7:8] != b"-":
+        raise ValueError("it is no date")  # but a week or days of a year
+    return dt.date.fromisoformat(text.decode("ascii"))
 
 
 def _timestamp(text: bytes) -> Value:
-    return dt.datetime.fromisoformat(text.decode())
+    value = dt.datetime.fromisoformat(text.decode("ascii"))
+    if value.tzinfo is not None:
+        raise ValueError("it has a time zone")
+    return value
 
 
-# Straight into C for the commonest types: a call of ours would cost more than the parsing.
-_integer: Parse = int
-_text: Parse = bytes.decode
-_boolean: Parse = b"t".__eq__
+def _instant(text: bytes) -> Value:
+    value = dt.datetime.fromisoformat(text.decode("ascii"))
+    if value.tzinfo is not dt.UTC:
+        raise ValueError("it is not at UTC, to which the connection is pinned")
+    return value
 
-_AS_TEXT = Codec(STRING, _text, "{}::text", "{}::text")
+
+def _boolean(text: bytes) -> Value:
+    if text == b"t":
+        return True
+    if text == b"f":
+        return False
+    raise ValueError("it is neither t nor f")
+
+
+# Straight into C for the commonest type: a call of ours would cost more than the parsing.
+text: Parse = bytes.decode
+
+_AS_TEXT = Codec(STRING, text, "{}::text", "{}::text")
 # ::text of an address adds /32 where the output function does not.
-_ADDRESS = Codec(STRING, _text, "inet_out({})::text", "inet_out({})::text")
+_ADDRESS = Codec(STRING, text, "inet_out({})::text", "inet_out({})::text")
 
 _CODECS: dict[str, Codec] = {
-    "int2": Codec(INTEGER, _integer, "{}::int8", key_array="int8[]"),
-    "int4": Codec(INTEGER, _integer, "{}::int8", key_array="int8[]"),
-    "int8": Codec(INTEGER, _integer, key_array="int8[]"),
-    "oid": Codec(INTEGER, _integer, "{}::int8", "{}::int8", "int8[]"),
+    "int2": Codec(INTEGER, integer, "{}::int8", key_array="int8[]"),
+    "int4": Codec(INTEGER, integer, "{}::int8", key_array="int8[]"),
+    "int8": Codec(INTEGER, integer, key_array="int8[]"),
+    "oid": Codec(INTEGER, integer, "{}::int8", "{}::int8", "int8[]"),
     "float8": Codec(DOUBLE, _double, key_array="float8[]"),
     "float4": Codec(DOUBLE, _single, "{}::float8", key_array="float8[]"),
     "bool": Codec(BOOLEAN, _boolean, key_array="bool[]"),
-    "text": Codec(STRING, _text),
-    "varchar": Codec(STRING, _text),
-    "name": Codec(STRING, _text, "{}::text", key_array="name[]"),
+    "text": Codec(STRING, text),
+    "varchar": Codec(STRING, text),
+    "name": Codec(STRING, text, "{}::text", key_array="name[]"),
     # char(n) compares without its padding, and ::text takes the padding off.
     "bpchar": Codec(STRING, _padded, "{}::text", key_array="bpchar[]"),
     "bytea": Codec(BINARY, _binary, key_array="bytea[]"),
     "date": Codec(DATE, _date, key_array="date[]"),
     "timestamp": Codec(LOCAL_TIMESTAMP, _timestamp, key_array="timestamp[]"),
-    "timestamptz": Codec(TIMESTAMP, _timestamp, key_array="timestamptz[]"),
-    "uuid": Codec(STRING, _text, "{}::text", key_array="uuid[]"),
+    "timestamptz": Codec(TIMESTAMP, _instant, key_array="timestamptz[]"),
+    "uuid": Codec(STRING, text, "{}::text", key_array="uuid[]"),
     "inet": _ADDRESS,
-    "cidr": Codec(STRING, _text, "cidr_out({})::text", "cidr_out({})::text"),
+    "cidr": Codec(STRING, text, "cidr_out({})::text", "cidr_out({})::text"),
     **dict.fromkeys(
         [
             "json", "jsonb", "time", "timetz", "interval", "bit", "varbit", "macaddr",
@@ -185,10 +238,11 @@ def codec_of_result(type_name: str, target: Type) -> Codec:
     """The codec for a computed column of a query, whose result must be of our type ``target``."""
     codec = _CODECS.get(type_name)
     if target.kind is decimal_type(1, 0).kind:
-        return Codec(target, _decimal, f"{{}}::numeric({target.precision},{target.scale})::text")
+        parse = _decimal(target.precision, target.scale)
+        return Codec(target, parse, f"{{}}::numeric({target.precision},{target.scale})::text")
     if codec is not None and codec.type == target:
         return codec
-    return Codec(target, _text, "{}::" + _CAST_TO[target])
+    return Codec(target, text, "{}::" + _CAST_TO[target])
 
 
 _CAST_TO: dict[Any, str] = {

@@ -40,6 +40,7 @@ from viewkeeper.sources.postgres.tracking import (
 from viewkeeper.sources.postgres.watching import Seen, Watch
 from viewkeeper.sources.stretch import Stretch, one_by_one
 from viewkeeper.sources.urls import SourceUrl
+from viewkeeper.sources.wire import Damage, Malformed
 
 # From so many messages on it is quicker to read them as columns: about a hundred small transactions.
 STRETCH_MESSAGES_MIN = 300
@@ -75,6 +76,7 @@ class PostgresFeed(Feed):
         watch: Watch | None = None,
         old_until: int = 0,
         expects_ties: bool = False,
+        damage: Damage | None = None,
     ) -> None:
         """``old_until``: up to this place an older set-up told schema changes by messages."""
         self.position = start
@@ -101,6 +103,7 @@ class PostgresFeed(Feed):
         self._looked_at = time.monotonic()
         self._suspected: tuple[int, frozenset[int]] = (0, frozenset())
         self._unsure_since: float | None = None
+        self._damage = damage or Damage(source)
         self._tell_watch()
         # What need not be heeded is not even sent: a message may have a gigabyte.
         messages = expects_ties or old_until > 0
@@ -145,7 +148,8 @@ class PostgresFeed(Feed):
         """Take what has arrived, without waiting."""
         found = len(self._items) + self._kinds.count(_COMMIT)
         for _ in range(0, MESSAGES_PER_GATHERING_MAX, MESSAGES_PER_READ_MAX):
-            messages = self._stream.read(MESSAGES_PER_READ_MAX) if found < items_max else []
+            with self._damage.at(self._place):
+                messages = self._stream.read(MESSAGES_PER_READ_MAX) if found < items_max else []
             if not messages:
                 break
             kinds = bytes(map(_kind_of, messages))
@@ -194,8 +198,9 @@ class PostgresFeed(Feed):
 
     def _take_singly(self, size: int) -> None:
         messages = self._forget(size)
-        for message in messages:
-            self._handlers.get(message[0], self._on_unknown)(message)
+        with self._damage.at(self._place):
+            for message in messages:
+                self._handlers.get(message[0], self._on_unknown)(message)
 
     def _forget(self, size: int) -> list[bytes]:
         """Take so many messages out."""
@@ -303,12 +308,14 @@ class PostgresFeed(Feed):
             pgoutput.DELETE: self._on_delete,
             pgoutput.TRUNCATE: self._on_truncate,
             pgoutput.MESSAGE: self._on_message,
-            pgoutput.TYPE: _ignore,
-            pgoutput.ORIGIN: _ignore,
+            pgoutput.TYPE: pgoutput.pass_over,
+            pgoutput.ORIGIN: pgoutput.pass_over,
         }
 
     def _on_begin(self, payload: bytes) -> None:
         microseconds, xid = pgoutput.decode_begin(payload)
+        if self._transaction is not None:
+            raise Malformed("a transaction begins before the one before it has ended")
         self._xid_near = xid = widened(xid, self._xid_near)
         self._transaction = _Open(xid, microseconds, int.from_bytes(payload[1:9], "big"))
 
@@ -317,7 +324,7 @@ class PostgresFeed(Feed):
         transaction = self._transaction
         self._transaction = None
         if transaction is None:
-            return
+            raise Malformed("a commit came without its beginning")
         changes = transaction.whole()
         if changes and not self._skip:
             # Nearly all of them: no schema change inside, so one item.
@@ -381,7 +388,7 @@ class PostgresFeed(Feed):
         )
 
     def _on_insert(self, payload: bytes) -> None:
-        oid = int.from_bytes(payload[1:5], "big")
+        oid = pgoutput.relation_of(payload)
         tracked = self._relations.by_oid.get(oid)
         if self._notes is not None and oid == self._notes[0]:
             self._on_note(self._notes[1].insert(payload))
@@ -393,7 +400,7 @@ class PostgresFeed(Feed):
             (self._transaction or self._outside()).rows(tracked.name)[1].append(row)
 
     def _on_update(self, payload: bytes) -> None:
-        tracked = self._relations.by_oid.get(int.from_bytes(payload[1:5], "big"))
+        tracked = self._relations.by_oid.get(pgoutput.relation_of(payload))
         if tracked is not None:
             try:
                 old, new = tracked.decoder.update(payload)
@@ -406,7 +413,7 @@ class PostgresFeed(Feed):
                 inserted.append(new)
 
     def _on_delete(self, payload: bytes) -> None:
-        tracked = self._relations.by_oid.get(int.from_bytes(payload[1:5], "big"))
+        tracked = self._relations.by_oid.get(pgoutput.relation_of(payload))
         if tracked is not None:
             try:
                 row = tracked.decoder.delete(payload)
@@ -462,6 +469,12 @@ class PostgresFeed(Feed):
         return self._remarks.taken()
 
     # -- places and errors ------------------------------------------------------------------------
+
+    def _place(self) -> str:
+        """Behind which transaction it is being read."""
+        last = self._items[-1].position if self._items else self.position
+        lsn = int(last["lsn"])
+        return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"
 
     def _at(self, lsn: int, item: int = 0) -> Position:
         return make_position(self._system, self._timeline, lsn, item)
@@ -539,7 +552,3 @@ class _Open:
 
     def pieces(self) -> list[_Piece]:
         return self._end_piece()
-
-
-def _ignore(payload: bytes) -> None:
-    pass

@@ -2,6 +2,8 @@
 
 Rows are the bulk of a feed, so a relation gets its own prepared `TupleDecoder`; everything else is
 rare and read plainly. Integers are big-endian; strings end with a zero byte.
+
+Every message is read to its last byte and no further: one that is too short or too long is `Malformed`.
 """
 
 from __future__ import annotations
@@ -12,14 +14,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from viewkeeper.algebra.types import Row, Value
-from viewkeeper.errors import invariant
+from viewkeeper.sources.wire import ByteReader, Malformed
 
 # PostgreSQL counts from the year 2000.
 EPOCH_MICROSECONDS = int(dt.datetime(2000, 1, 1, tzinfo=dt.UTC).timestamp()) * 1_000_000
 
-_BEGIN = struct.Struct(">QI")
+# Kind, place, moment, xid; kind, flags, place, end, moment.
+_BEGIN, _COMMIT = struct.Struct(">xQqI"), struct.Struct(">xBQQq")
+BEGIN_BYTES, COMMIT_BYTES = _BEGIN.size, _COMMIT.size
+# A row's kind, oid, letter and number of columns.
+ROW_BYTES_MIN = 8
 _LENGTH = struct.Struct(">I")
-_RELATION_COLUMN = struct.Struct(">Ii")
+# What `moment` can tell, up to the last second of the year 9999.
+MICROSECONDS_MIN = -EPOCH_MICROSECONDS
+MICROSECONDS_MAX = 253_402_300_799_000_000 - EPOCH_MICROSECONDS
 
 BEGIN, COMMIT, RELATION, INSERT, UPDATE, DELETE, TRUNCATE, MESSAGE, TYPE, ORIGIN = b"BCRIUDTMYO"
 
@@ -70,7 +78,11 @@ class MissingOldValue(ValueError):
 
 def decode_begin(payload: bytes) -> tuple[int, int]:
     """When it was committed, as a number for `moment`, and its xid's lower 32 bits."""
-    return _BEGIN.unpack_from(payload, 9)
+    _of_size(payload, BEGIN_BYTES)
+    _, microseconds, xid = _BEGIN.unpack(payload)
+    if not MICROSECONDS_MIN <= microseconds <= MICROSECONDS_MAX:
+        raise Malformed(f"a transaction was committed {microseconds} microseconds after 2000")
+    return microseconds, xid
 
 
 def moment(microseconds: int) -> dt.datetime:
@@ -80,42 +92,62 @@ def moment(microseconds: int) -> dt.datetime:
 
 def end_of_commit(payload: bytes) -> int:
     """Where a transaction's commit record ends."""
-    return int.from_bytes(payload[10:18], "big")
+    _of_size(payload, COMMIT_BYTES)
+    end: int = _COMMIT.unpack(payload)[2]
+    return end
+
+
+def _of_size(payload: bytes, size: int) -> None:
+    if len(payload) != size:
+        raise Malformed(f"a message {payload[:1]!r} has {len(payload)} bytes, not {size}")
+
+
+def relation_of(payload: bytes) -> int:
+    """The oid of the relation whose row a message has."""
+    if len(payload) < ROW_BYTES_MIN:
+        raise Malformed(f"a message {payload[:1]!r} of {len(payload)} bytes has no row")
+    return int.from_bytes(payload[1:5], "big")
 
 
 def decode_relation(payload: bytes) -> StreamRelation:
-    oid = int.from_bytes(payload[1:5], "big")
-    namespace, position = _string(payload, 5)
-    name, position = _string(payload, position)
-    identity = chr(payload[position])
-    count = int.from_bytes(payload[position + 1 : position + 3], "big")
-    position += 3
+    data = ByteReader(payload, "big", 1)
+    oid, namespace, name = data.number(4), data.terminated(), data.terminated()
+    identity = chr(data.number(1))
     columns = []
-    for _ in range(count):
-        column, position = _string(payload, position + 1)
-        type_oid, modifier = _RELATION_COLUMN.unpack_from(payload, position)
-        position += 8
-        columns.append(StreamColumn(column, type_oid, modifier))
+    for _ in range(data.number(2)):
+        data.number(1)  # whether it is part of the key
+        columns.append(StreamColumn(data.terminated(), data.number(4), data.number(4, signed=True)))
+    data.finish()
     # pg_catalog is sent as an empty namespace.
     return StreamRelation(oid, namespace or "pg_catalog", name, identity, tuple(columns))
 
 
 def decode_truncate(payload: bytes) -> Truncate:
-    count = int.from_bytes(payload[1:5], "big")
-    return Truncate(struct.unpack_from(f">{count}I", payload, 6))
+    data = ByteReader(payload, "big", 1)
+    count, _ = data.number(4), data.number(1)  # options
+    if data.left != 4 * count:
+        raise Malformed(f"a TRUNCATE of {count} relations has {data.left} bytes for them")
+    return Truncate(tuple(data.number(4) for _ in range(count)))
 
 
 def decode_message(payload: bytes) -> LogicalMessage:
-    transactional = bool(payload[1] & 1)
-    lsn = int.from_bytes(payload[2:10], "big")
-    prefix, position = _string(payload, 10)
-    (length,) = _LENGTH.unpack_from(payload, position)
-    return LogicalMessage(transactional, lsn, prefix, payload[position + 4 : position + 4 + length])
+    data = ByteReader(payload, "big", 1)
+    transactional, lsn, prefix = bool(data.number(1) & 1), data.number(8), data.terminated()
+    content = data.take(data.number(4))
+    data.finish()
+    return LogicalMessage(transactional, lsn, prefix, content)
 
 
-def _string(payload: bytes, position: int) -> tuple[str, int]:
-    end = payload.index(0, position)
-    return payload[position:end].decode(), end + 1
+def pass_over(payload: bytes) -> None:
+    """A message of a type or an origin: nothing in it is for us, but it must be one."""
+    data = ByteReader(payload, "big", 1)
+    if payload[0] == TYPE:
+        data.number(4)
+        data.terminated()
+    else:
+        data.number(8)
+    data.terminated()
+    data.finish()
 
 
 NULL, UNCHANGED, TEXT = b"nut"
@@ -127,33 +159,51 @@ class TupleDecoder:
 
     def __init__(self, parsers: Sequence[Callable[[bytes], Value] | None]) -> None:
         self._parsers = tuple(parsers)
+        # What stands before a row: its letter, and how many columns it has.
+        count = len(self._parsers).to_bytes(2, "big")
+        self._old, self._new = b"O" + count, b"N" + count
 
     def insert(self, payload: bytes) -> Row:
         """The row of an INSERT message."""
-        row, _ = self._tuple(payload, 6, None)
+        if payload[5:8] != self._new:
+            raise self._headless(payload)
+        row, position = self._tuple(payload, 8, None)
+        if position != len(payload):
+            raise _not_ended(payload, position)
         return row
 
     def update(self, payload: bytes) -> tuple[Row, Row]:
         """Old and new row of an UPDATE message."""
-        if payload[5] != OLD_FULL:
-            raise MissingOldValue
-        old, position = self._tuple(payload, 6, None)
-        invariant(payload[position] == NEW, "an update without a new row in the feed")
-        new, _ = self._tuple(payload, position + 1, old)
+        if payload[5:8] != self._old:
+            raise self._headless(payload)
+        old, position = self._tuple(payload, 8, None)
+        if payload[position : position + 3] != self._new:
+            raise Malformed("an UPDATE has no new row, or one of another number of columns")
+        new, position = self._tuple(payload, position + 3, old)
+        if position != len(payload):
+            raise _not_ended(payload, position)
         return old, new
 
     def delete(self, payload: bytes) -> Row:
         """The old row of a DELETE message."""
-        if payload[5] != OLD_FULL:
-            raise MissingOldValue
-        row, _ = self._tuple(payload, 6, None)
+        if payload[5:8] != self._old:
+            raise self._headless(payload)
+        row, position = self._tuple(payload, 8, None)
+        if position != len(payload):
+            raise _not_ended(payload, position)
         return row
 
+    def _headless(self, payload: bytes) -> Exception:
+        """Why no row begins where it should."""
+        if payload[0] != INSERT and payload[5:6] in (b"K", b"N"):
+            return MissingOldValue()
+        return Malformed("a row has another letter, or another number of columns than its relation")
+
     def _tuple(self, payload: bytes, position: int, old: Row | None) -> tuple[Row, int]:
+        """The row and where it ends, which may be past the message's end: the caller compares."""
         values: list[Value] = []
         append = values.append
         length = _LENGTH.unpack_from
-        position += 2  # the number of columns, which RELATION has told
         start = position
         try:
             for parse in self._parsers:
@@ -165,13 +215,25 @@ class TupleDecoder:
                         append(parse(payload[start:position]))
                 else:
                     position += 1
+                    if kind != NULL and kind != UNCHANGED:
+                        raise Malformed(f"a value is of the unknown kind {kind}")
                     if parse is not None:
                         append(None if kind == NULL else _unchanged(old, len(values)))
-        except ValueError as error:
+        except (ValueError, ArithmeticError) as error:
             if isinstance(error, MissingOldValue):
                 raise
+            if position > len(payload):
+                raise _not_ended(payload, position) from error
             raise UnreadableValue(len(values), payload[start:position]) from error
+        except (IndexError, struct.error) as error:
+            raise _not_ended(payload, position) from error
         return tuple(values), position
+
+
+def _not_ended(payload: bytes, position: int) -> Malformed:
+    return Malformed(
+        f"a message {payload[:1]!r} has {len(payload)} bytes, its rows end at {position}"
+    )
 
 
 def _unchanged(old: Row | None, column: int) -> Value:

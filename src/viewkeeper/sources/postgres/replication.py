@@ -25,6 +25,7 @@ from viewkeeper.sources.postgres.backlog import Backlog
 from viewkeeper.sources.postgres.connection import SETTINGS, connection_string, translated
 from viewkeeper.sources.postgres.position import feed_gap
 from viewkeeper.sources.urls import SourceUrl
+from viewkeeper.sources.wire import Malformed
 
 # The server answers a request for a keepalive in milliseconds; a link silent for this long is dead.
 SILENCE_SECONDS_MAX = 6.0
@@ -124,7 +125,10 @@ class ReplicationStream:
             self._report(ask=False)
 
     def read(self, most: int) -> list[bytes]:
-        """Payloads that have arrived, at most so many; none when there are none yet."""
+        """Payloads that have arrived, at most so many, none of them empty; none when there are none yet.
+
+        Raises Malformed for what is neither a payload nor a keepalive.
+        """
         if self._backlog is not None:
             return self._read_backlog(self._backlog, most)
         found: list[bytes] = []
@@ -135,11 +139,13 @@ class ReplicationStream:
                 size, data = get(1)
                 if size > 0:
                     kind = data[0]
-                    if kind == _DATA:
+                    if kind == _DATA and size > _HEADER_BYTES:
                         add(data[_HEADER_BYTES:].tobytes())
-                    elif kind == _KEEPALIVE:
+                    elif kind == _KEEPALIVE and size == _KEEPALIVE_MESSAGE.size:
                         self._unanswered_since = None
                         self._on_keepalive(data.tobytes())
+                    else:
+                        raise Malformed(f"the stream sent {size} bytes of the kind {kind}")
                 elif size < 0:
                     raise self._lost(self._pq.get_error_message())
                 elif has_looked:

@@ -47,6 +47,7 @@ from viewkeeper.sources.postgres.settling import Settling
 from viewkeeper.sources.postgres.tracking import TrackedRelations, replaced
 from viewkeeper.sources.postgres.watching import Watch
 from viewkeeper.sources.urls import SourceUrl
+from viewkeeper.sources.wire import Damage
 
 # Creating a slot waits for every transaction that is running.
 SLOT_SECONDS_MAX = 120.0
@@ -108,6 +109,7 @@ class PostgresSource(Source):
         self._url, self._feed_url, self._allow_setup = url, feed_url, allow_setup
         self.links = Links(name, url)
         self.settling = Settling(name, self.links.ask)
+        self._damage = Damage(name)
         self.watch = Watch(name, self.instance, self.links.look, self.links.hasten)
         # What cuts lock; checked again under the lock.
         self._described: dict[str, Described] = {}
@@ -360,6 +362,7 @@ class PostgresSource(Source):
                 watch=self.watch,
                 old_until=old_until,
                 expects_ties=self._expects_ties,
+                damage=self._damage,
             ),
             SLOT_PATIENCE,
             randomness=random.Random(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import zlib
 from types import SimpleNamespace
 
 import pytest
@@ -25,11 +26,11 @@ PARTIAL_ROWS = 172
 
 
 def event(kind: int, flags: int = 0) -> binlog.Event:
-    """An event as it stands in the log: header and body, without a checksum."""
+    """An event as it stands in the log: header, body and checksum."""
     body = b"\0" * 8
-    size = binlog.HEADER_BYTES + len(body)
+    size = binlog.HEADER_BYTES + len(body) + binlog.CHECKSUM_BYTES
     packet = struct.pack("<IBIIIH", 1_700_000_000, kind, 1, size, 4 + size, flags) + body
-    parsed, _ = binlog.parse_event(packet, False)
+    parsed, _ = binlog.parse_event(packet + struct.pack("<I", zlib.crc32(packet)))
     return parsed
 
 
