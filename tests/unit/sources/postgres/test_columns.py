@@ -148,7 +148,7 @@ class Server:
 def feed_of(server: Server, monkeypatch: pytest.MonkeyPatch) -> PostgresFeed:
     relations = [described(f"r{oid}", document(oid, types)) for oid, types in COLUMNS.items()]
     tracked = TrackedRelations("shop", relations, lambda oids: {}, lambda oid, name: None)
-    monkeypatch.setattr(feeds, "ReplicationStream", lambda *_: server)
+    monkeypatch.setattr(feeds, "ReplicationStream", lambda *_, **__: server)
     monkeypatch.setattr(feeds, "LINGER_SECONDS", 0.0)
     start = make_position("system", 1, 0)
     url: object = None
