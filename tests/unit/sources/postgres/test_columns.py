@@ -278,7 +278,7 @@ def inserted(n: int) -> bytes:
         [begin(5), b"Y" + inserted(1)[1:], commit(9)],
         [begin(5), b"O" + inserted(1)[1:], commit(9)],
         [begin(5), TRUNCATE[:-1], commit(9)],
-        [begin(5), TIE[:-1], commit(9)],
+        [begin(5), TIE[:-1], inserted(1), commit(9)],
         [b"B" + struct.pack(">QQI", 1, 2**63 - 1, 5), inserted(1), commit(9)],
     ],
 )
