@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from viewkeeper.cli.output import Json, console, write_json, write_line
+from viewkeeper.cli.output import Grid, Json, console, write_json, write_line
 from viewkeeper.errors import UsageError
 from viewkeeper.project import ProjectConfig, read_project
 
@@ -113,9 +113,10 @@ def _show_answer(answer: Answer, *, as_json: bool) -> None:
             }
         )
         return
-    from rich.table import Table as Grid
-
-    grid = Grid(*(str(name) for name in answer.table.column_names))
+    grid = Grid()
+    for name in answer.table.column_names:
+        # A long word goes on in the next line: cut off, two different values could look the same.
+        grid.add_column(str(name), overflow="fold")
     for row in rows:
         grid.add_row(*(text_value(value) for value in row))
     console().print(grid)
@@ -231,8 +232,6 @@ def _definition_document(entry: Entry, view: str, state: ViewState) -> dict[str,
 
 
 def _show_history(entries: list[Entry], *, every: bool) -> None:
-    from rich.table import Table as Grid
-
     headings = ["epoch", "transactions", "committed", "rows changed", "positions"]
     grid = Grid(*(["entry", "kind"] if every else []), *headings)
     for entry in entries:

@@ -41,9 +41,16 @@ _HINT = f"{CATALYST}plans.logical.UnresolvedHint"
 _VIEW = f"{CATALYST}plans.logical.View"
 
 _HINTS = frozenset(
-    """
-    BROADCAST BROADCASTJOIN MAPJOIN MERGE SHUFFLE_MERGE MERGEJOIN SHUFFLE_HASH SHUFFLE_REPLICATE_NL
-    """.split()
+    {
+        "BROADCAST",
+        "BROADCASTJOIN",
+        "MAPJOIN",
+        "MERGE",
+        "SHUFFLE_MERGE",
+        "MERGEJOIN",
+        "SHUFFLE_HASH",
+        "SHUFFLE_REPLICATE_NL",
+    }
 )
 
 _PLANS = _classes(

@@ -8,7 +8,12 @@ for one of ours), and whatever a later Spark adds.
 
 from __future__ import annotations
 
-FUNCTIONS = frozenset(
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+FUNCTIONS = _words(
     """
     any any_value approx_count_distinct approx_percentile array_agg avg bit_and bit_or bit_xor bool_and
     bool_or collect_list collect_set corr count count_if covar_pop covar_samp every first first_value
@@ -58,12 +63,12 @@ FUNCTIONS = frozenset(
     schema_of_json to_json is_valid_variant is_variant_null parse_json schema_of_variant to_variant_object
     try_parse_json try_variant_get variant_get
     explode explode_outer inline inline_outer posexplode posexplode_outer stack
-    """.split()
+    """
 )
 
 # Those of them that may stand in FROM, and the one that stands nowhere else.
-TABLE_FUNCTIONS = frozenset(
+TABLE_FUNCTIONS = _words(
     """
     range explode explode_outer inline inline_outer posexplode posexplode_outer stack json_tuple
-    """.split()
+    """
 )
