@@ -233,7 +233,7 @@ def relations_of_views(folder: Path) -> dict[str, set[str]]:
     for text in written_views(folder).texts.values():
         try:
             statements = sqlglot.parse(text, read="spark")
-        except sqlglot.errors.SqlglotError:
+        except (sqlglot.errors.SqlglotError, RecursionError):
             continue  # it names nothing that can be relied on; reading the views says what is wrong
         for statement in filter(None, statements):
             for table in statement.find_all(exp.Table):

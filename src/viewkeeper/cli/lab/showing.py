@@ -6,7 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from viewkeeper.cli.lab import tables
-from viewkeeper.cli.output import Grid, console, styled, write_file, write_json, write_line, write_lines
+from viewkeeper.cli.output import (
+    Grid,
+    console,
+    styled,
+    write_file,
+    write_json,
+    write_line,
+    write_lines,
+)
 from viewkeeper.protocols.registry import protocol_named
 from viewkeeper.simulator.charts import chart_lines, svg_chart
 from viewkeeper.simulator.scenario_file import (

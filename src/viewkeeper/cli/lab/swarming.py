@@ -18,7 +18,15 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from viewkeeper.cli.lab.trial import Trial
-from viewkeeper.cli.output import FAILED, GOOD, UNDECIDED, console, write_json, write_line, write_lines
+from viewkeeper.cli.output import (
+    FAILED,
+    GOOD,
+    UNDECIDED,
+    console,
+    write_json,
+    write_line,
+    write_lines,
+)
 from viewkeeper.consistency.checker import Undecided
 from viewkeeper.consistency.violation import as_document
 from viewkeeper.errors import InvariantViolated, UsageError, invariant

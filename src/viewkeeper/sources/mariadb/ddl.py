@@ -86,6 +86,10 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
+# What a quoted text or a comment begins with.
+_OPENS = re.compile(r"['\"`]|/\*(?!!|M!)")
+UNCLOSED_MAX = 20
+
 # Statements that touch accounts, programs or sessions only.
 _HARMLESS_FIRST = frozenset(
     {"grant", "revoke", "set", "flush", "analyze", "optimize", "repair", "check", "begin", "start",
@@ -114,8 +118,13 @@ def judged(statement: str, default_database: str) -> Verdict:
 
 
 def _tokens(statement: str) -> list[_Token]:
-    tokens = []
+    tokens, unclosed = [], 0
     for found in _TOKEN.finditer(statement):
+        if found["sign"] and _OPENS.match(statement, found.start()):
+            # Each was followed to the end in vain. No valid statement has many: the rest is one text.
+            unclosed += 1
+            if unclosed > UNCLOSED_MAX:
+                break
         if found["quoted"]:
             mark = found["quoted"][0]
             tokens.append(_Token(found["quoted"][1:-1].replace(mark * 2, mark), True))
