@@ -202,7 +202,6 @@ def project(tmp_path: Path) -> Path:
     text = f"SELECT id, {wanted} FROM geo.regions WHERE `[/x]` = '[bold] \x1b[2J'"
     (tmp_path / "views" / "regions.sql").write_text(text)
     (tmp_path / "views" / "bad.sql").write_text("SELECT `[/y]\x1b[2J` FROM geo.regions")
-    (tmp_path / "views" / "[b]\x1b[2J.sql").write_text("SELECT id FROM geo.regions")
     schema = Schema((Field("id", INTEGER), *(Field(name, STRING) for name in COLUMNS)))
     rows = pa.table({"id": [1], **{name: [name] for name in COLUMNS}, "_count": [1]})
     story = {
@@ -275,6 +274,14 @@ def test_no_command_falls_over_hostile_names(
         assert squeezed(r"[/x]\x1b[2J") in shown
     if words == ["explain", "regions"]:
         assert [name for name in COLUMNS if squeezed(visible(name)) not in shown] == []
+
+
+def test_a_file_of_a_hostile_name_is_told(project: Path) -> None:
+    (project / "views" / "[b]\x1b[2J.sql").write_text("SELECT id FROM geo.regions")
+    err = io.StringIO()
+    with contextlib.redirect_stderr(err):
+        assert execute(["explain", "--project", str(project)]) == 2
+    assert r"[b]\x1b[2J [bad-view-name]" in err.getvalue()
 
 
 def test_json_of_the_same_commands_is_exact(project: Path) -> None:
