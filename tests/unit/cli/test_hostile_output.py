@@ -180,7 +180,7 @@ def test_a_run_elsewhere_shows_it_on_one_line(
 
 # -- commands over a project whose every name and value is hostile ----------------------------------
 
-COLUMNS = [name for name in HOSTILE if not set(name) & set(" ,;{}()\n\t=\udc80\x00")]
+COLUMNS = [name for name in HOSTILE if not set(name) & set(" ,;{}()\n\r\t=\udc80\x00")]
 
 
 def quoted(name: str) -> str:
