@@ -278,10 +278,10 @@ def test_no_command_falls_over_hostile_names(
 
 def test_a_file_of_a_hostile_name_is_told(project: Path) -> None:
     (project / "views" / "[b]\x1b[2J.sql").write_text("SELECT id FROM geo.regions")
-    err = io.StringIO()
-    with contextlib.redirect_stderr(err):
-        assert execute(["explain", "--project", str(project)]) == 2
-    assert r"[b]\x1b[2J [bad-view-name]" in err.getvalue()
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        assert execute(["explain", "--project", str(project)]) == 1
+    assert r"a view can't be named [b]\x1b[2J [bad-view-name]" in out.getvalue()
 
 
 def test_json_of_the_same_commands_is_exact(project: Path) -> None:
