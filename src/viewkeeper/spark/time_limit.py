@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from viewkeeper.errors import UsageError
 
@@ -38,7 +38,9 @@ def within(seconds: float, context: SparkContext, work: Callable[[], T]) -> T:
     thread.start()
     thread.join(seconds)
     if thread.is_alive():
-        context.cancelJobGroup(group)
+        # Also those that it has not begun yet: it may still be planning, and would run for ever after.
+        scala: Any = context._jsc
+        scala.sc().cancelJobGroupAndFutureJobs(group)
         thread.join(CANCEL_SECONDS)
         raise UsageError(
             "query-timeout",
