@@ -7,7 +7,7 @@ do, then `bag`.
 | | |
 |---|---|
 | `relation`, `bag`, `types` | the operations, their reference body, and the canonical form of every value |
-| `expressions`, `inference`, `evaluation`, `functions`, `casts` | scalar expressions as data, their types, their meaning |
+| `expressions`, `inference`, `evaluation`, `functions`, `casts`, `like` | scalar expressions as data, their types, their meaning |
 | `grouping`, `accumulation`, `measures`, `running` | GROUP BY over rows, and over changes of rows |
 """
 

@@ -55,8 +55,9 @@ _BLANKS = "".join(map(chr, range(0x21)))
 _BLANKS_AND_DELETE = _BLANKS + "\x7f"
 _INTEGER_TEXT = re.compile("[+-]?[0-9]+")
 # Without the underscores that Python would read over; digits of any script, as Java does.
-_DECIMAL_TEXT = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE]([+-]?\d+))?")
-_EXPONENT_MAX = 2**31 - 1
+_DECIMAL_TEXT = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d+))?")
+_EXPONENT_MAX, _EXPONENT_DIGITS_MAX = 2**31 - 1, 10
+_INTEGER_DIGITS_MAX = 19
 _DATE_TEXT = re.compile(
     r"([+-]?)([0-9]{4,7})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[ T].*)?)?)?", re.DOTALL
 )
@@ -119,7 +120,10 @@ def _to_integer(value: Any) -> int:
         # Python would also read 1_000 and digits of other scripts; SQL does not.
         if not _INTEGER_TEXT.fullmatch(digits):
             raise UsageError("bad-cast", f"{value!r} is not an integer")
-        value = digits
+        # Python refuses to convert thousands of digits, and no such number fits anyway.
+        if len(digits.lstrip("+-0")) > _INTEGER_DIGITS_MAX:
+            raise UsageError("integer-overflow", f"{value} does not fit 64 bits")
+        value = _short(digits)
     return checked_integer(int(value))
 
 
@@ -131,10 +135,22 @@ def _to_decimal(value: Any, target: Type) -> decimal.Decimal | None:
     if isinstance(value, str):
         digits = value.strip(_BLANKS)
         found = _DECIMAL_TEXT.fullmatch(digits)
-        if found is None or abs(int(found[1] or 0)) > _EXPONENT_MAX:
+        if found is None or not _is_exponent(found[1] or "0"):
             raise UsageError("bad-cast", f"{value!r} is not a number")
         return rounded(decimal.Decimal(digits), target)
     return rounded(decimal.Decimal(value), target)
+
+
+def _is_exponent(digits: str) -> bool:
+    # Counted first: Python refuses to convert thousands of digits.
+    if len(digits.lstrip("+-0")) > _EXPONENT_DIGITS_MAX:
+        return False
+    return abs(int(_short(digits))) <= _EXPONENT_MAX
+
+
+def _short(digits: str) -> str:
+    """The number without zeros that it only begins with."""
+    return ("-" if digits.startswith("-") else "") + (digits.lstrip("+-0") or "0")
 
 
 def _to_date(text: str) -> dt.date:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import decimal
 import math
 import operator
-import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -39,6 +38,7 @@ from viewkeeper.algebra.functions import (
     same,
 )
 from viewkeeper.algebra.inference import common_type, type_of
+from viewkeeper.algebra.like import LikePattern
 from viewkeeper.algebra.types import EXACT, Kind, Row, Schema, Type, canonical
 from viewkeeper.errors import UsageError
 
@@ -91,8 +91,7 @@ def _compiled(expression: Expression, schema: Schema) -> Evaluator:
         case InList():
             return _in_list(expression, schema)
         case Like(operand, pattern):
-            matches = _like(pattern).fullmatch
-            return _strict(lambda text: matches(text) is not None, sub(operand))
+            return _strict(LikePattern.of(pattern).matches, sub(operand))
         case Case():
             return _case(expression, schema)
         case Cast(operand, target):
@@ -191,24 +190,6 @@ def _in_list(expression: InList, schema: Schema) -> Evaluator:
         for option in expression.options
     ]
     return _connective(equalities, decisive=True)
-
-
-def _like(pattern: str) -> re.Pattern[str]:
-    parts: list[str] = []
-    characters = iter(pattern)
-    for character in characters:
-        if character == "\\":
-            escaped = next(characters, None)
-            if escaped not in ("%", "_", "\\"):
-                raise UsageError(
-                    "bad-pattern",
-                    f"the LIKE pattern {pattern!r} has a stray backslash",
-                    hint=r"write \\ for a backslash, \% and \_ for the characters themselves",
-                )
-            parts.append(re.escape(escaped))
-        else:
-            parts.append({"%": ".*", "_": "."}.get(character, re.escape(character)))
-    return re.compile("".join(parts), re.DOTALL)
 
 
 def _case(expression: Case, schema: Schema) -> Evaluator:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from viewkeeper.cli.output import FAILED, GOOD, Json, write_json, write_line
+from viewkeeper.cli.output import FAILED, GOOD, Json, write_json, write_line, write_lines
 from viewkeeper.errors import SourceError, UsageError
 from viewkeeper.project import ProjectConfig, SourceConfig, read_project
 
@@ -130,7 +130,7 @@ def _print_script(config: ProjectConfig, name: str, as_json: bool) -> None:
     if as_json:
         write_json({"source": name, "setup_sql": script})
     else:
-        write_line(script.rstrip())
+        write_lines(script.rstrip())
 
 
 def _report(config: ProjectConfig, each: SourceConfig, allow_setup: bool) -> dict[str, Any]:
@@ -233,7 +233,7 @@ def relations_of_views(folder: Path) -> dict[str, set[str]]:
     for text in written_views(folder).texts.values():
         try:
             statements = sqlglot.parse(text, read="spark")
-        except sqlglot.errors.SqlglotError:
+        except (sqlglot.errors.SqlglotError, RecursionError):
             continue  # it names nothing that can be relied on; reading the views says what is wrong
         for statement in filter(None, statements):
             for table in statement.find_all(exp.Table):

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from viewkeeper.cli.output import FAILED, GOOD, Json, console, write_json, write_line
+from viewkeeper.cli.output import FAILED, GOOD, Json, console, write_json, write_line, write_lines
 
 PREFACE = (
     "Viewkeeper demo: two PostgreSQL servers and a SQLite file play three autonomous databases of a "
@@ -38,7 +38,7 @@ def demo(
     Needs no server of yours, ends by itself, and leaves nothing behind.
     """
     if not as_json:
-        write_line(PREFACE, "bold")
+        write_lines(PREFACE, "bold")
     from viewkeeper.spark.java import require_java
 
     require_java()  # said now, and not after the servers have been started in vain

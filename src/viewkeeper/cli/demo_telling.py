@@ -10,10 +10,9 @@ from typing import Any
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
-from rich.table import Table
 from rich.text import Text
 
-from viewkeeper.cli.output import console, write_line
+from viewkeeper.cli.output import Grid, console, styled, write_line
 
 Event = Mapping[str, Any]
 
@@ -80,9 +79,9 @@ def style_of(event: Event) -> str:
     return "green" if event["event"] in ("loaded", "resumed", "settled", "audited") else ""
 
 
-def anomaly_table(event: Event) -> Table:
+def anomaly_table(event: Event) -> Grid:
     """The same updates under two protocols, in two columns."""
-    table = Table(
+    table = Grid(
         title=f"Why it is hard: three updates meet in {event['view']}", title_justify="left"
     )
     table.add_column("concurrent update")
@@ -93,7 +92,7 @@ def anomaly_table(event: Event) -> Table:
         table.add_row(update, *(_marked(state) for state in states))
     table.add_section()
     levels = (
-        Text(f"{p['level']} consistency" if p["is_good"] else "wrong for good")
+        styled(f"{p['level']} consistency" if p["is_good"] else "wrong for good")
         for p in event["protocols"]
     )
     table.add_row("the verdict", *levels, style="bold")
@@ -102,7 +101,7 @@ def anomaly_table(event: Event) -> Table:
 
 def _marked(state: Mapping[str, Any]) -> Text:
     mark, style = ("✓", "green") if state["right"] else ("✗", "bold red")
-    return Text(f"{mark} {state['view']}", style)
+    return styled(f"{mark} {state['view']}", style)
 
 
 def summary_lines(event: Event) -> list[str]:
@@ -178,7 +177,7 @@ class _Loading:
         rate = self.rows / self.seconds if self.seconds else 0
         bar = "█" * round(share * 30)
         text = f"{self.rows:,} of {self.expected:,} rows read, {share:.0%}, {rate:,.0f} rows/s"
-        return Text(f"{bar:░<30} {text}", "cyan")
+        return styled(f"{bar:░<30} {text}", "cyan")
 
 
 class Page:
@@ -222,7 +221,7 @@ class Page:
                 for line in summary_lines(event):
                     write_line(line, "bold" if event["ok"] else "bold red")
         if said := sentence(event):
-            self._console.print(Text(said, style_of(event)))
+            self._console.print(styled(said, style_of(event)))
         if event["event"] in _NEXT:
             self._waiting.update(text=f"{_NEXT[event['event']]} …")
 
@@ -240,13 +239,13 @@ def _figures_grid(event: Event, width: int) -> RenderableType:
     tables = (_views_table(event), _sources_table(event), _warehouse_table(event))
     if width < WIDTH_SIDE_BY_SIDE:
         return Group(*tables)
-    grid = Table.grid(padding=(0, 2))
+    grid = Grid.grid(padding=(0, 2))
     grid.add_row(*tables)
     return grid
 
 
-def _views_table(event: Event) -> Table:
-    table = Table(title="views", title_justify="left")
+def _views_table(event: Event) -> Grid:
+    table = Grid(title="views", title_justify="left")
     table.add_column("view")
     table.add_column("rows", justify="right")
     for view, rows in event["rows"].items():
@@ -254,8 +253,8 @@ def _views_table(event: Event) -> Table:
     return table
 
 
-def _sources_table(event: Event) -> Table:
-    table = Table(title="sources", title_justify="left")
+def _sources_table(event: Event) -> Grid:
+    table = Grid(title="sources", title_justify="left")
     table.add_column("source")
     for heading in ("committed", "questions", "rows fetched"):
         table.add_column(heading, justify="right")
@@ -265,8 +264,8 @@ def _sources_table(event: Event) -> Table:
     return table
 
 
-def _warehouse_table(event: Event) -> Table:
-    table = Table(title="warehouse", title_justify="left", show_header=False)
+def _warehouse_table(event: Event) -> Grid:
+    table = Grid(title="warehouse", title_justify="left", show_header=False)
     table.add_column()
     table.add_column(justify="right")
     table.add_row("transactions committed", f"{sum(event['committed'].values()):,}")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from viewkeeper.cli.output import FAILED, GOOD, Json, console, write_json, write_line
+from viewkeeper.cli.output import FAILED, GOOD, Json, write_json, write_line, write_lines
 from viewkeeper.errors import UsageError
 
 Project = Annotated[
@@ -85,7 +85,7 @@ def _write(project: Path, as_json: bool) -> None:
         write_json({"ok": not left, "written": written, "left": errors})
     else:
         for update in updates:
-            console().print(update.diff.rstrip(), highlight=False, markup=False)
+            write_lines(update.diff.rstrip())
         for error in left.values():
             write_line(f"✗ {error.message} [{error.code}]", "bold red")
             write_line(f"    {error.hint}")
@@ -95,20 +95,19 @@ def _write(project: Path, as_json: bool) -> None:
 
 
 def _show(change: dict[str, Any]) -> None:
-    out = console()
     decided = change["decision"]
     state = change["status"] + (f", decided: {decided['decision']}" if decided else "")
-    out.print(f"[bold]{change['id']}[/]  {change['source']}.{change['relation']}  ({state})")
-    out.print(f"    {change['statement']}", highlight=False, markup=False)
+    write_line(f"{change['id']}  {change['source']}.{change['relation']}  ({state})", "bold")
+    write_line(f"    {change['statement']}")
     for effect in change["effects"]:
-        out.print(f"    {effect['view']}: {effect['effect']}", highlight=False, markup=False)
+        write_line(f"    {effect['view']}: {effect['effect']}")
         for line in (effect["reason"], *effect["mapping"]):
             if line:
-                out.print(f"        {line}", highlight=False, markup=False)
+                write_line(f"        {line}")
         if effect["adaptation"]:
             why = f" ({effect['adaptation_reason']})" if effect["adaptation_reason"] else ""
-            out.print(f"        extent: {effect['adaptation']}{why}", highlight=False, markup=False)
+            write_line(f"        extent: {effect['adaptation']}{why}")
     if not change["effects"]:
-        out.print("    no view is affected")
+        write_line("    no view is affected")
     if change["status"] == "pending" and not decided:
-        out.print(f"    viewkeeper evolve --approve {change['id']}   or   --reject {change['id']}")
+        write_line(f"    viewkeeper evolve --approve {change['id']}   or   --reject {change['id']}")

@@ -11,6 +11,7 @@ import typer
 
 from viewkeeper.cli.output import FAILED, GOOD, Json, console, write_json, write_line
 from viewkeeper.errors import UsageError
+from viewkeeper.visible import visible
 
 if TYPE_CHECKING:
     from viewkeeper.protocols.choice import Choice
@@ -227,7 +228,7 @@ def show(document: dict[str, Any]) -> None:
     for line in flow_lines(document):
         write_line(line)
     _heading("Definition, as it was understood")
-    for line in document["sql"].rstrip().splitlines():
+    for line in document["sql"].rstrip("\n").split("\n"):
         write_line(f"  {line}")
     for remark in document["remarks"]:
         _wrapped(f"! {remark}")
@@ -318,7 +319,7 @@ def _heading(text: str) -> None:
 def _wrapped(text: str, indent: str = "  ") -> None:
     width = min(WIDTH_MAX, console().width)
     lines = textwrap.wrap(
-        text, width, initial_indent=indent, subsequent_indent=indent + "  ",
+        visible(text), width, initial_indent=indent, subsequent_indent=indent + "  ",
         break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip
     for line in lines:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from viewkeeper.cli.output import FAILED, GOOD, Json, write_json, write_line
+from viewkeeper.cli.output import FAILED, GOOD, Json, write_json, write_line, write_lines
 from viewkeeper.errors import UsageError
 
 
@@ -71,7 +71,7 @@ def import_dbt(
         if missing:
             write_line("viewkeeper.toml still needs:", "bold")
             for name in missing:
-                write_line(f'  [sources.{name}]\n  url = "…"')
+                write_lines(f'  [sources.{name}]\n  url = "…"')
         write_line("Next: viewkeeper check, then viewkeeper explain")
     raise typer.Exit(GOOD if found.views else FAILED)
 

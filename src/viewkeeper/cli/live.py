@@ -8,9 +8,9 @@ from typing import Any
 from rich.console import Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
-from rich.table import Table
 
-from viewkeeper.cli.output import console, write_line
+from viewkeeper.cli.output import Grid, console, styled, write_line
+from viewkeeper.visible import visible
 
 
 class LiveTable:
@@ -53,14 +53,14 @@ class LiveTable:
         self._note = sentence(event)
         if self._is_terminal and event["event"] == "warning":
             # Above the table, where the next event does not cover it.
-            self._console.print(self._note, style="yellow", highlight=False, markup=False)
+            self._console.print(styled(self._note, "yellow"))
         if self._is_terminal:
             self._draw()
         else:
             write_line(self._note)
 
     def _draw(self) -> None:
-        grid = Table(title="viewkeeper run", caption=self._note, title_justify="left")
+        grid = Grid(title="viewkeeper run", title_justify="left")
         for column in ("view", "rows in", "rows out"):
             grid.add_column(column, justify="left" if column == "view" else "right")
         for view, (inserted, deleted) in self._views.items():
@@ -68,13 +68,13 @@ class LiveTable:
         txn = self._last.get("txn", 0)
         grid.caption = (
             f"{self._totals['transactions']:,} transactions in {self._totals['epochs']:,} epochs, "
-            f"now at {txn:,}\n{self._note}"
+            f"now at {txn:,}\n{visible(self._note)}"
         )
         self._live.update(Group(grid, self._reading_table()), refresh=True)
 
-    def _reading_table(self) -> Table:
+    def _reading_table(self) -> Grid:
         """A bar for each relation; it has no end where the source can't tell how much there is."""
-        grid = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+        grid = Grid(box=None, show_header=False, padding=(0, 2, 0, 0))
         for justify in ("left", "left", "right", "right", "right"):
             grid.add_column(justify=justify)
         for relation, event in self._reading.items():

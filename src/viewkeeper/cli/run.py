@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from viewkeeper.cli.output import FAILED, GOOD, Json, console, write_json, write_line
+from viewkeeper.cli.output import FAILED, GOOD, Json, console, styled, write_json, write_line
 from viewkeeper.project import ProjectConfig
 
 if TYPE_CHECKING:
@@ -199,10 +199,10 @@ def audit(
 
 def _show_audit(found: dict[str, Any]) -> None:
     mark, style = ("✓", "green") if found["verdict"] == "equal" else ("✗", "bold red")
-    console().print(
-        f"[{style}]{mark}[/] {found['view']}: {found['verdict']}, "
-        f"{found['rows']} rows at transaction {found['txn']}"
+    told = (
+        f"{found['view']}: {found['verdict']}, {found['rows']} rows at transaction {found['txn']}"
     )
+    console().print(styled(mark, style).append_text(styled(f" {told}", "default")), soft_wrap=True)
     for kind in ("missing", "extra"):
         for row in found[kind]:
             write_line(f"    {kind} {tuple(row['row'])!r} × {row['count']}")

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
-from viewkeeper.cli.output import FAILED, GOOD, Json, console, write_json, write_line
+from viewkeeper.cli.output import FAILED, GOOD, Grid, Json, console, write_json, write_line
 from viewkeeper.cli.run import Project
 from viewkeeper.errors import SourceError, UsageError
 
@@ -207,7 +206,7 @@ def _show(found: dict[str, Any]) -> None:
     write_line(
         f"run: {found['state']}, at transaction {found['frontier']:,}, epoch {found['epoch']:,}"
     )
-    grid = Table("source", "state", "log kept", "behind")
+    grid = Grid("source", "state", "log kept", "behind")
     for name, source in found["sources"].items():
         retained, lag = source.get("retained_bytes"), source.get("lag_bytes")
         grid.add_row(name, source["state"], _bytes(retained), _behind(lag, source))
@@ -215,7 +214,7 @@ def _show(found: dict[str, Any]) -> None:
     if not found["views"]:
         write_line("There are no views in the warehouse yet: viewkeeper run loads them.")
         return
-    grid = Table("view", "state", "level", "protocol", "rows", "behind", "last change")
+    grid = Grid("view", "state", "level", "protocol", "rows", "behind", "last change")
     for name, view in found["views"].items():
         grid.add_row(
             name,

@@ -6,24 +6,24 @@ import datetime as dt
 import decimal
 import json
 import math
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from viewkeeper.cli.output import Json, console, write_json, write_line
+from viewkeeper.cli.output import Grid, Json, console, write_json, write_line
 from viewkeeper.errors import UsageError
 from viewkeeper.project import ProjectConfig, read_project
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from viewkeeper.warehouse import Entry, Snapshot, Warehouse
+    from viewkeeper.runtime.querying import Answer
+    from viewkeeper.warehouse import Entry, Warehouse
     from viewkeeper.warehouse.entries import ViewState
 
-SHOWN_ROWS = 100
+SHOWN_ROWS, JSON_ROWS = 100, 100_000
 
 Project = Annotated[
     Path, typer.Option("--project", help="The project's folder, with its viewkeeper.toml.")
@@ -44,106 +44,86 @@ def query(
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", min=0, help=f"Rows to show ({SHOWN_ROWS} as text, all as JSON)."),
+        typer.Option(
+            "--limit", min=0, help=f"Rows at most ({SHOWN_ROWS} as text, {JSON_ROWS:,} as JSON)."
+        ),
     ] = None,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=0.1, metavar="SECONDS", help="Give up after so long.")
+    ] = 300.0,
     project: Project = Path("."),
     as_json: Json = False,
 ) -> None:
-    """Ask the views, all at one cut of every source: the newest that those it names have passed."""
-    from viewkeeper.runtime.keeper import Keeper
-    from viewkeeper.spark.failures import translated
+    """Ask the views, all at one cut of every source: the newest that those it names have passed.
 
-    named = _named_tables(sql)
+    It reads the views and computes from their rows; whatever else Spark SQL could do is refused.
+    """
+    _require_query(sql)
     config = read_project(project)
     # Everything that can be wrong is told before Spark takes its seconds to start.
-    _ = _snapshot(_warehouse(config), as_of, named)
-    shown = SHOWN_ROWS if limit is None and not as_json else limit
+    _warehouse(config).snapshot(as_of)
+    from viewkeeper.runtime.keeper import Keeper
+
+    rows_max = limit if limit is not None else JSON_ROWS if as_json else SHOWN_ROWS
     with Keeper(config) as keeper:
-        session = keeper.spark.bulk
-        snapshot, kept = _snapshot(keeper.warehouse(), as_of, named)
-        with translated():
-            for view in (*kept, *_of(keeper.virtual_views, named)):
-                rows = snapshot.read(view) if view in kept else keeper.read(view, as_of)
-                rows.createOrReplaceTempView(view)
-            result = session.sql(sql)
-            table = (result if shown is None else result.limit(shown + 1)).toArrow()
-        types = dict(result.dtypes)
-    numbers = {view: snapshot.number_of(view) for view in kept}
-    _show_result(snapshot, numbers, table, types, shown, as_json=as_json)
+        answer = keeper.sql(sql, as_of, rows_max=rows_max, seconds_max=timeout)
+    _show_answer(answer, as_json=as_json)
 
 
-def _snapshot(
-    warehouse: Warehouse, as_of: int | None, named: set[str] | None
-) -> tuple[Snapshot, list[str]]:
-    """The views that a query names, as it is to see them together."""
-    kept = _of(warehouse.snapshot(as_of).views, named)
-    snapshot = warehouse.snapshot(as_of, kept)
-    return snapshot, _of(snapshot.views, named)
-
-
-def _of(views: Iterable[str], named: set[str] | None) -> list[str]:
-    return [view for view in views if named is None or view.casefold() in named]
-
-
-def _named_tables(sql: str) -> set[str] | None:
-    """The tables the query names, in lower case; None when only Spark can tell.
-
-    Raises UsageError for what is not a query: nothing here may write.
-    """
+def _require_query(sql: str) -> None:
+    """Raise UsageError for what is clearly no query, before Spark is started to judge the rest."""
     import sqlglot
-    from sqlglot import exp
+    from sqlglot import TokenType
 
+    from viewkeeper.spark.gate import require_length
+
+    require_length(sql)
     try:
-        statements = [s for s in sqlglot.parse(sql, dialect="spark") if s is not None]
-    except sqlglot.ParseError:
-        # Spark knows more SQL than the parser; what starts like a query is left to it.
-        if re.match(r"\s*(SELECT|WITH|FROM|VALUES|\()", sql, re.IGNORECASE):
-            return None
-        statements = []
-    if len(statements) != 1 or not isinstance(statements[0], exp.Query):
+        tokens = sqlglot.tokenize(sql, dialect="spark")
+    except sqlglot.TokenError:
+        return  # Spark says where a string or a comment is not closed
+    while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
+        tokens.pop()
+    found = ""
+    if not tokens:
+        found = "nothing"
+    elif any(token.token_type is TokenType.SEMICOLON for token in tokens):
+        found = "several statements"
+    elif tokens[0].text.upper() not in ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "("):
+        found = tokens[0].text.upper()
+    if found:
         raise UsageError(
             "not-a-query",
             "viewkeeper query takes one SELECT",
-            detail=f"found {len(statements)} statements"
-            if len(statements) != 1
-            else f"found {statements[0].key.upper()}",
+            detail=f"found {found}",
             hint="the views are kept by Viewkeeper; the warehouse is read only",
         )
-    return {table.name.casefold() for table in statements[0].find_all(exp.Table)}
 
 
-def _show_result(
-    snapshot: Snapshot,
-    numbers: Mapping[str, int],
-    table: pa.Table,
-    types: Mapping[str, str],
-    shown: int | None,
-    *,
-    as_json: bool,
-) -> None:
-    from rich.table import Table as Grid
-
-    is_cut = shown is not None and table.num_rows > shown
-    rows = [list(row) for row in _rows(table.slice(0, shown) if is_cut else table)]
+def _show_answer(answer: Answer, *, as_json: bool) -> None:
+    rows = [list(row) for row in _rows(answer.table)]
     if as_json:
         write_json(
             {
-                "as_of": snapshot.txn,
-                "states": dict(numbers),
-                "columns": [{"name": name, "type": type} for name, type in types.items()],
+                "as_of": answer.txn,
+                "states": dict(answer.states),
+                "columns": [{"name": name, "type": type} for name, type in answer.columns],
                 "rows": [[json_value(value) for value in row] for row in rows],
-                "truncated": is_cut,
+                "truncated": answer.is_cut,
             }
         )
         return
-    grid = Grid(*(str(name) for name in table.column_names))
+    grid = Grid()
+    for name in answer.table.column_names:
+        # A long word goes on in the next line: cut off, two different values could look the same.
+        grid.add_column(str(name), overflow="fold")
     for row in rows:
         grid.add_row(*(text_value(value) for value in row))
     console().print(grid)
-    more = " (more: --limit)" if is_cut else ""
-    older = [f"{view} as of {txn}" for view, txn in numbers.items() if txn < snapshot.txn]
+    more = " (more: --limit)" if answer.is_cut else ""
+    older = [f"{view} as of {txn}" for view, txn in answer.states.items() if txn < answer.txn]
     together = f" ({', '.join(older)}: one cut of every source)" if older else ""
-    write_line(f"{len(rows)} rows{more} at state {snapshot.txn}{together}")
+    write_line(f"{len(rows)} rows{more} at state {answer.txn}{together}")
 
 
 def _rows(table: pa.Table) -> Iterable[tuple[Any, ...]]:
@@ -252,8 +232,6 @@ def _definition_document(entry: Entry, view: str, state: ViewState) -> dict[str,
 
 
 def _show_history(entries: list[Entry], *, every: bool) -> None:
-    from rich.table import Table as Grid
-
     headings = ["epoch", "transactions", "committed", "rows changed", "positions"]
     grid = Grid(*(["entry", "kind"] if every else []), *headings)
     for entry in entries:

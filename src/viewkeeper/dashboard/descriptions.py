@@ -133,7 +133,7 @@ def _kept_definitions(keeper: Keeper) -> dict[str, ViewDefinition]:
 def _named(text: str) -> list[str]:
     try:
         parsed = sqlglot.parse_one(text, dialect="spark")
-    except sqlglot.ParseError:
+    except (sqlglot.errors.SqlglotError, RecursionError):
         return []
     tables = (table.sql(dialect="spark") for table in _bare_tables(parsed))
     return list(dict.fromkeys(tables))

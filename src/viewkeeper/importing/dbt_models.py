@@ -11,8 +11,12 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-_COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
-_TEMPLATE = re.compile(r"\{\{-?(?P<call>.*?)-?\}\}|\{%-?(?P<block>.*?)-?%\}", re.DOTALL)
+# What is never closed goes on to the end: looking for its end from each beginning would take for ever.
+_COMMENT = re.compile(r"\{#.*?(?:(?P<end>#\})|\Z)", re.DOTALL)
+_TEMPLATE = re.compile(
+    r"\{\{-?(?P<call>.*?)(?:-?(?P<end>\}\})|\Z)|\{%-?(?P<block>.*?)(?:-?(?P<block_end>%\})|\Z)",
+    re.DOTALL,
+)
 _CALL = re.compile(r"\s*(?P<name>\w+)\s*\((?P<arguments>.*)\)\s*", re.DOTALL)
 _TEXT = re.compile(r"""\s*(?:'([^'{}]*)'|"([^"{}]*)")\s*""")
 
@@ -68,8 +72,9 @@ def translated(
 ) -> Translation:
     """The model's text with names in place of ``ref`` and ``source``; what is refused stays as it is."""
     # Comments keep their lines, so that what is refused further down is told by the right line.
-    text = _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text)
     reading = _Reading(model, models, tables)
+    whole = text
+    text = _COMMENT.sub(lambda found: reading.commented(found, whole), whole)
     plain = _TEMPLATE.sub(lambda found: reading.replaced(found, text), text)
     return Translation(
         plain.strip() + "\n",
@@ -95,7 +100,22 @@ class _Reading:
         self.sources: list[str] = []
         self.refusals: list[Refusal] = []
 
+    def commented(self, found: re.Match[str], text: str) -> str:
+        """The lines of a comment, empty."""
+        if found["end"] is None:
+            self._refuse_open(found, text)
+        return "\n" * found[0].count("\n")
+
+    def _refuse_open(self, found: re.Match[str], text: str) -> str:
+        line = text.count("\n", 0, found.start()) + 1
+        opened = found[0][:2]
+        reason = f"{opened} is never closed"
+        self.refusals.append(Refusal(self.model, line, reason, "close it where it ends"))
+        return found[0]
+
     def replaced(self, found: re.Match[str], text: str) -> str:
+        if found["end"] is None and found["block_end"] is None:
+            return self._refuse_open(found, text)
         line = text.count("\n", 0, found.start()) + 1
 
         def refuse(reason: str, hint: str = "") -> str:

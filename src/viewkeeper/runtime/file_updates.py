@@ -123,7 +123,7 @@ def _renamed(text: str, view: View) -> str:
     lineage = tuple(each for each in view.lineage if each.now is not None)
     try:
         parsed = sqlglot.parse_one(text, dialect="spark")
-    except sqlglot.errors.SqlglotError:
+    except (sqlglot.errors.SqlglotError, RecursionError):
         return text
     splices = {*_tables(parsed, lineage, text), *_columns(parsed, lineage)}
     for splice in sorted(splices, key=lambda each: each.start, reverse=True):

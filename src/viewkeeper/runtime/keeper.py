@@ -23,6 +23,7 @@ from viewkeeper.runtime.audit import Audit, audited
 from viewkeeper.runtime.evolution_log import EvolutionLog
 from viewkeeper.runtime.open_project import OpenProject
 from viewkeeper.runtime.pipeline import Pipeline
+from viewkeeper.runtime.querying import ROWS_MAX, SECONDS_MAX, Answer, answered
 from viewkeeper.runtime.report import RunReport
 from viewkeeper.runtime.requests import NOTE, Request, Requests
 from viewkeeper.runtime.running import AWAY_SECONDS, Running, caught_up, loaded, rebuild_reason
@@ -44,7 +45,7 @@ from viewkeeper.warehouse.warehouse import Warehouse
 from viewkeeper.warehouse.writer import Writer
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 OnEvent = Callable[[dict[str, Any]], None]
 
@@ -99,15 +100,39 @@ class Keeper(OpenProject):
         """
         if view not in self.virtual_views:
             return self.warehouse().read(view, as_of)
+        return self.read_virtual(view, as_of, self.spark.bulk)
+
+    def read_virtual(self, view: str, as_of: int | None, session: SparkSession) -> DataFrame:
+        """A virtual view's rows now, as a DataFrame of the session."""
         refuse_past(view, as_of)
         definition = self.views[view].definition
         sources = {name: self.source(name) for name in definition.sources}
-        session = self.spark.bulk
         return session.createDataFrame(rows_now(definition, sources, session))
 
     def read_many(self, views: Iterable[str], as_of: int | None = None) -> dict[str, DataFrame]:
         """Several views at one cut of every source: the newest that all of them have passed."""
         return self.warehouse().read_many(views, as_of)
+
+    def sql(
+        self,
+        text: str,
+        as_of: int | None = None,
+        *,
+        rows_max: int = ROWS_MAX,
+        seconds_max: float = SECONDS_MAX,
+    ) -> Answer:
+        """One SELECT over the views, all at one cut; it reaches nothing but them.
+
+        Raises UsageError for anything else, and for what takes longer than ``seconds_max``.
+        """
+        try:
+            return answered(self, text, as_of, rows_max, seconds_max)
+        except ViewkeeperError:
+            raise
+        except Exception as error:
+            if self._spark is not None and self._spark.is_lost(LOST_WAIT_SECONDS):
+                raise _spark_lost(error, "query") from error
+            raise
 
     # -- work -------------------------------------------------------------------------------------
 
@@ -361,11 +386,11 @@ class Keeper(OpenProject):
         return known is not None and self.source(source).compare_positions(known, position) >= 0
 
 
-def _spark_lost(error: Exception) -> ViewkeeperError:
+def _spark_lost(error: Exception, work: str = "run") -> ViewkeeperError:
     return ViewkeeperError(
         "spark-lost",
-        "Spark's process has ended under the run",
+        f"Spark's process has ended under the {work}",
         detail=f"nothing that was committed is lost; the first to notice: {type(error).__name__}: {error}",
-        hint="start the run again, it goes on from there; if it comes again, give Spark more memory "
+        hint=f"start the {work} again; if it comes again, give Spark more memory "
         "(driver_memory under [spark]) and look for it in the system's log",
     )

@@ -8,7 +8,6 @@ Every line has ``time``, ``level``, ``event`` and ``fields``. The events are tho
 from __future__ import annotations
 
 import datetime as dt
-import json
 import logging
 import logging.handlers
 import re
@@ -23,6 +22,7 @@ from urllib.parse import quote
 from viewkeeper.errors import UsageError, ViewkeeperError
 from viewkeeper.project import ProjectConfig
 from viewkeeper.sources.urls import parse_source_url
+from viewkeeper.visible import json_text
 
 STDERR = "-"
 FILE_BYTES_MAX = 10 << 20
@@ -101,7 +101,7 @@ class JsonLines(logging.Formatter):
             "event": event,
             "fields": self._masked(fields),
         }
-        return json.dumps(line, ensure_ascii=False, default=lambda value: self._masked(str(value)))
+        return json_text(line, default=lambda value: self._masked(str(value)))
 
     def _masked(self, value: Any) -> Any:
         match value:

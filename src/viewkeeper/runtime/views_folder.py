@@ -220,7 +220,7 @@ def _query_of(text: str) -> str:
     """What a text says beside headers, comments and its form; itself where that can't be told."""
     try:
         return sqlglot.parse_one(text, dialect="spark").sql(dialect="spark", comments=False)
-    except sqlglot.errors.SqlglotError:
+    except (sqlglot.errors.SqlglotError, RecursionError):
         return text
 
 

@@ -35,6 +35,7 @@ from viewkeeper.algebra.expressions import (
 )
 from viewkeeper.algebra.functions import CHOOSING_FUNCTIONS
 from viewkeeper.algebra.inference import arithmetic_operand_types, common_type, type_of
+from viewkeeper.algebra.like import LikePattern, Piece
 from viewkeeper.algebra.types import (
     BOOLEAN,
     DATE,
@@ -103,7 +104,7 @@ def explicit(expression: Expression, schema: Schema) -> Expression:
         case InList():
             return _in_list(expression, schema)
         case Like(operand, pattern):
-            return Like(sub(operand), pattern)
+            return _like(sub(operand), pattern)
         case Case():
             return _case(expression, schema)
         case Cast(operand, type):
@@ -115,6 +116,26 @@ def explicit(expression: Expression, schema: Schema) -> Expression:
                 result = type_of(expression, schema)
                 return Call(name, tuple(_as(part, result, schema) for part in arguments))
             return Call(name, tuple(sub(part) for part in arguments))
+
+
+def _like(operand: Expression, pattern: str) -> Expression:
+    """LIKE as it is where Spark searches for one piece; else in a form that does not backtrack.
+
+    Spark makes a regular expression of it, with `.*` for each `%`: over a long text that tries all
+    combinations of places. An atomic group keeps the leftmost place of each piece, which is enough.
+    """
+    pieces = LikePattern.of(pattern).pieces
+    first, middle, last = pieces[0], pieces[1:-1], pieces[-1]
+    if not middle or (len(middle) == 1 and not len(first) and not len(last)):
+        return Like(operand, pattern)
+    searched = "".join(f"(?>.*?{_java(piece)})" for piece in middle)
+    regex = f"(?s)\\A{_java(first)}{searched}.*{_java(last)}\\z"
+    return Call("rlike", (operand, Literal(regex, STRING)))
+
+
+def _java(piece: Piece) -> str:
+    """The piece as a regular expression of Java: every character by its number, `_` as any one."""
+    return "".join("." if c is None else f"\\x{{{ord(c):x}}}" for c in piece.characters)
 
 
 def _as(expression: Expression, target: Type, schema: Schema) -> Expression:

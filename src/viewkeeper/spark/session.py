@@ -61,6 +61,9 @@ BULK: Mapping[str, str] = {
     "spark.sql.codegen.wholeStage": "true",
 }
 
+# For texts of SQL that readers give: a table is a name, and never a path.
+READING: Mapping[str, str] = {"spark.sql.runSQLOnFiles": "false"}
+
 # A thread that dies of a full heap would leave its job waiting for ever: better no JVM, and an error.
 HONEST_JVM = ("-XX:+ExitOnOutOfMemoryError",)
 # C1 compiles at once and the serial collector starts no threads: half the start-up time.
@@ -118,6 +121,11 @@ class Spark:
         if folder is not None:
             # Code of the user that asks for "the" session gets one that means what we mean.
             _make_default(self.bulk)
+
+    def fresh(self) -> SparkSession:
+        """A session as ``bulk`` is, without the tables, functions and settings that others gave theirs."""
+        session = SparkSession(self._context).newSession()
+        return _configured(session, {**MEANING, **BULK, **READING}, self.settings)
 
     @property
     def log_file(self) -> Path | None:

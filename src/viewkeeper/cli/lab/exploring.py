@@ -9,7 +9,7 @@ import typer
 
 from viewkeeper.cli.lab.asking_trial import AskingTrial
 from viewkeeper.cli.lab.running import tell_contradiction
-from viewkeeper.cli.output import FAILED, console, write_json, write_line
+from viewkeeper.cli.output import FAILED, console, write_json, write_line, write_lines
 from viewkeeper.consistency.violation import as_document
 from viewkeeper.errors import InvariantViolated
 from viewkeeper.simulator.exploration import Exploration, explore
@@ -77,7 +77,7 @@ def _tell(trial: AskingTrial, seed: int, found: Exploration) -> None:
         return
     write_line(f"{found.violations} ends violate it; the first one:", "bold red")
     if found.first_violation is not None:
-        write_line(found.first_violation.problem, "red")
+        write_lines(found.first_violation.problem, "red")
     write_line("Schedule: " + "; ".join(step_text(choice) for choice in found.first_path))
     write_line("Replay:")
     write_line(trial.command(seed, "explore"))

@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from rich.table import Table
-
 from viewkeeper.cli.lab.choosing import lab_protocols, variants_of
-from viewkeeper.cli.output import console, write_json
+from viewkeeper.cli.output import Grid, console, write_json
 from viewkeeper.protocols.messages import Assumptions
 from viewkeeper.protocols.mre import MreWrapper
 from viewkeeper.protocols.registry import PROTOCOLS
@@ -51,7 +49,7 @@ def list_protocols(*, as_json: bool) -> None:
     if as_json:
         write_json([entry.as_dict() for entry in listed()])
         return
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("name", style="bold", no_wrap=True)
     table.add_column("level", no_wrap=True)
     table.add_column("assumes", ratio=3)

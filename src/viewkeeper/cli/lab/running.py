@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import typer
-from rich.table import Table
 
 from viewkeeper.cli.lab.trial import Trial
-from viewkeeper.cli.output import FAILED, console, write_json, write_line
+from viewkeeper.cli.output import FAILED, Grid, console, styled, write_json, write_line, write_lines
 from viewkeeper.errors import InvariantViolated
 from viewkeeper.simulator.journal import Journal
 from viewkeeper.simulator.rings.run import RingOutcome
@@ -54,16 +53,18 @@ def _document(trial: Trial, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _table(outcome: Outcome, lines: Iterable[tuple[str, str]]) -> Table:
-    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+def _table(outcome: Outcome, lines: Iterable[tuple[str, str]]) -> Grid:
+    table = Grid(show_header=False, box=None, padding=(0, 2, 0, 0))
     table.add_column(style="bold")
     table.add_column()
     table.add_row("protocol", f"{outcome.protocol}, seed {outcome.seed}")
     happened = f"{outcome.sources} sources, {outcome.transactions} transactions"
     table.add_row("scenario", f"{happened}, {outcome.changing} of them change the view")
     style = "green" if outcome.is_good else "bold red"
-    found = f"[{style}]{outcome.verdict.level}[/] (expected {outcome.expected_level})"
-    table.add_row("level", found)
+    found = styled(str(outcome.verdict.level), style)
+    table.add_row(
+        "level", found.append_text(styled(f" (expected {outcome.expected_level})", "default"))
+    )
     table.add_row("states", f"{outcome.states} seen by a reader")
     for word, told in lines:
         table.add_row(word, told)
@@ -75,7 +76,7 @@ def _tell_failure(outcome: Outcome) -> None:
     if isinstance(outcome, RingOutcome) and not outcome.fresh_queries:
         write_line("a reader was answered without all that was committed before", "red")
     if outcome.problem:
-        write_line(outcome.problem, "red")
+        write_lines(outcome.problem, "red")
     write_line("Replay:")
 
 

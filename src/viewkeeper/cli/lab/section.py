@@ -6,9 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Self
 
-from rich.table import Table
-
-from viewkeeper.cli.output import console, write_line
+from viewkeeper.cli.output import Grid, console, write_line
 from viewkeeper.simulator.plots import Panel
 
 # Behind a protocol's name: what its paper says, where the name alone is what we counted.
@@ -43,9 +41,9 @@ class Section(ABC):
         """Draw it."""
 
 
-def new_table(*heads: str) -> Table:
+def new_table(*heads: str) -> Grid:
     """A table of protocols; columns of numbers are those with a value in their head."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("protocol", style="bold", no_wrap=True)
     for head in heads:
         table.add_column(head, justify="right" if "=" in head else "left")

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import typer
-from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
 from viewkeeper.cli.lab.running import write_contradiction
 from viewkeeper.cli.lab.trial import Wish
-from viewkeeper.cli.output import FAILED, console, write_json, write_line
+from viewkeeper.cli.output import FAILED, Grid, console, styled, write_json, write_line, write_lines
 from viewkeeper.errors import InvariantViolated, UsageError
 from viewkeeper.simulator.merging.journal import MergeJournal
 from viewkeeper.simulator.merging.run import MergeOptions, MergeOutcome, simulated_merge
@@ -111,11 +110,11 @@ def untold(journal: MergeJournal) -> dict[str, Any]:
 
 def write_tables(journal: MergeJournal) -> None:
     """Each message and the tables after it, in their colours."""
-    console().print(journal.transcript(markup=True), soft_wrap=True)
+    console().print(Text.from_markup(journal.transcript(markup=True)), soft_wrap=True)
 
 
-def _table(trial: ViewsTrial, outcome: MergeOutcome) -> Table:
-    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+def _table(trial: ViewsTrial, outcome: MergeOutcome) -> Grid:
+    table = Grid(show_header=False, box=None, padding=(0, 2, 0, 0))
     table.add_column(style="bold")
     table.add_column()
     table.add_row("painting", f"{trial.options.painting.value}, seed {outcome.seed}")
@@ -128,8 +127,8 @@ def _table(trial: ViewsTrial, outcome: MergeOutcome) -> Table:
         outcome.groups, outcome.verdicts, outcome.expected_levels, strict=True
     ):
         style = "green" if verdict.meets(expected) else "bold red"
-        found = f"[{style}]{verdict.level}[/] (expected {expected})"
-        table.add_row("level", f"{escape(', '.join(group))}: {found}")
+        found = styled(f"{', '.join(group)}: ").append_text(styled(str(verdict.level), style))
+        table.add_row("level", found.append_text(styled(f" (expected {expected})")))
     table.add_row("states", f"{outcome.states} seen by a reader")
     table.add_row("messages", f"{outcome.messages} in all")
     return table
@@ -144,7 +143,7 @@ def _tell_failure(outcome: MergeOutcome) -> None:
         write_line(f"states that end inside a block: {states}", "red")
     for verdict, expected in zip(outcome.verdicts, outcome.expected_levels, strict=True):
         if verdict.problem and not verdict.meets(expected):
-            write_line(verdict.problem, "red")
+            write_lines(verdict.problem, "red")
 
 
 def _tell_contradiction(

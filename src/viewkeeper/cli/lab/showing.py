@@ -5,11 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-from rich.text import Text
-
 from viewkeeper.cli.lab import tables
-from viewkeeper.cli.output import console, write_file, write_json, write_line
+from viewkeeper.cli.output import (
+    Grid,
+    console,
+    styled,
+    write_file,
+    write_json,
+    write_line,
+    write_lines,
+)
 from viewkeeper.protocols.registry import protocol_named
 from viewkeeper.simulator.charts import chart_lines, svg_chart
 from viewkeeper.simulator.scenario_file import (
@@ -40,7 +45,7 @@ def list_scenarios(*, as_json: bool) -> None:
     if as_json:
         write_json([*(_heading(file) for file in files), *examples])
         return
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("scenario", style="bold", no_wrap=True)
     table.add_column("protocol", no_wrap=True)
     table.add_column("what it shows", ratio=1)
@@ -75,14 +80,15 @@ def show(name: str, protocol: str | None, svg: Path | None, *, as_json: bool) ->
 def _write_chart(file: ScenarioFile, run: Played) -> None:
     write_line(_title(file, run), "bold")
     if file.text:
-        write_line(file.text)
+        write_lines(file.text)
     write_line()
-    write_line(file.view, "cyan")
+    write_lines(file.view, "cyan")
     write_line()
     out = console()
     for line in chart_lines(run.journal.entries, out.width):
         style = _STYLES.get(line.kind, "")
-        drawn = Text(line.lanes, style if line.kind == "head" else "").append(line.text, style)
+        drawn = styled(line.lanes, style if line.kind == "head" else "default")
+        drawn.append_text(styled(line.text, style))
         drawn.rstrip()
         out.print(drawn, soft_wrap=True)
     write_line()
@@ -90,7 +96,7 @@ def _write_chart(file: ScenarioFile, run: Played) -> None:
     if run.left_out:
         write_line(f"{run.left_out} steps of the schedule mean messages that it does not send.")
     if not run.outcome.is_good and run.outcome.problem:
-        write_line(run.outcome.problem, "red")
+        write_lines(run.outcome.problem, "red")
 
 
 def _title(file: ScenarioFile, run: Played) -> str:

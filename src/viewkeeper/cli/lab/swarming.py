@@ -18,7 +18,15 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from viewkeeper.cli.lab.trial import Trial
-from viewkeeper.cli.output import FAILED, GOOD, UNDECIDED, console, write_json, write_line
+from viewkeeper.cli.output import (
+    FAILED,
+    GOOD,
+    UNDECIDED,
+    console,
+    write_json,
+    write_line,
+    write_lines,
+)
 from viewkeeper.consistency.checker import Undecided
 from viewkeeper.consistency.violation import as_document
 from viewkeeper.errors import InvariantViolated, UsageError, invariant
@@ -209,6 +217,6 @@ def _tell(trial: Trial, seeds: range, tally: Tally) -> None:
     first = tally.first_failure
     invariant(tally.failed > 0, "a first failure without failures")
     write_line(f"{tally.failed} failed, the first is seed {first.seed}", "bold red")
-    write_line(first.problem, "red")
+    write_lines(first.problem, "red")
     write_line("Replay:")
     write_line(trial.command(first.seed))

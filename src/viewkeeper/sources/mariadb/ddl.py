@@ -76,6 +76,10 @@ Verdict = Harmless | Commits | MarksSavepoint | ReturnsToSavepoint | ChangesTabl
 
 BEGINNING_TOKENS = 200
 
+# What a quoted text or a comment begins with.
+_OPENS = re.compile(r"['\"`]|/\*(?!!|M!)")
+UNCLOSED_MAX = 20
+
 # Statements that touch accounts, programs or sessions only.
 _HARMLESS_FIRST = frozenset(
     {"grant", "revoke", "set", "flush", "analyze", "optimize", "repair", "check", "begin", "start",
@@ -112,9 +116,15 @@ def judged(statement: str, default_database: str, dialect: Dialect | None = None
 
 def _tokens(statement: str, dialect: Dialect, most: int | None = None) -> list[_Token]:
     tokens: list[_Token] = []
+    unclosed = 0
     for found in dialect.tokens.finditer(statement):
         if len(tokens) == most:
             break
+        if found["sign"] and _OPENS.match(statement, found.start()):
+            # Each was followed to the end in vain. No valid statement has many: the rest is one text.
+            unclosed += 1
+            if unclosed > UNCLOSED_MAX:
+                break
         if found["quoted"]:
             mark = found["quoted"][0]
             tokens.append(_Token(found["quoted"][1:-1].replace(mark * 2, mark), True))

@@ -14,7 +14,7 @@ from viewkeeper.algebra.types import BOOLEAN, STRING, Type
 from viewkeeper.views.parsing import literals
 from viewkeeper.views.parsing.sqltext import SqlText
 
-_SUFFIXED = re.compile(r"((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(BD|[LSYDF])\b", re.IGNORECASE)
+_SUFFIXED = re.compile(r"((?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)(BD|[LSYDF])\b", re.IGNORECASE)
 
 
 def is_null(node: exp.Expr) -> bool:

@@ -31,7 +31,7 @@ SETTINGS = (
 _KNOWN = ("consistency", "protocol", *SETTINGS)
 
 _HEADER = re.compile(r"\s*--\s*([A-Za-z][\w-]*)\s*:(.*)")
-_REMARK = re.compile(r"\s+\(.*\)\s*$")
+_REMARK = re.compile(r"\s\(")
 # How alike a word must be to a known one to be taken for a slip rather than for prose.
 _SLIP = 0.8
 
@@ -70,6 +70,12 @@ def read_headers(text: SqlText) -> Headers:
     return Headers(level, protocol, tuple(settings))
 
 
+def _without_remark(value: str) -> str:
+    """The value without what stands in parentheses behind it."""
+    remark = _REMARK.search(value) if value.endswith(")") else None
+    return value if remark is None else value[: remark.start()].rstrip()
+
+
 def _lines(text: SqlText) -> Iterator[tuple[str, str, int]]:
     """Word, value and offset of each header line."""
     offset = 0
@@ -93,7 +99,7 @@ def _lines(text: SqlText) -> Iterator[tuple[str, str, int]]:
                 detail=f"the headers are {listed(_KNOWN)}",
                 hint=f"did you mean {close}? An ordinary comment must not begin like a header",
             )
-        value = _REMARK.sub("", header[2]).strip()
+        value = _without_remark(header[2].strip())
         if not value:
             raise text.error(
                 "bad-header", f"{word} has no value", at, hint=f"write -- {word}: value"

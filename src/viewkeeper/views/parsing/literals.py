@@ -166,13 +166,13 @@ def _timestamp(text: str, *, with_zone: bool) -> dt.datetime:
 
 
 def _double(text: str) -> float:
-    if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?Infinity|NaN", text):
+    if re.fullmatch(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?Infinity|NaN", text):
         return float(text)
     raise UsageError("wrong-value", f"'{text}' is not a double")
 
 
 def _decimal_of(text: str, type: Type) -> decimal.Decimal:
-    if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,2})?", text):
+    if re.fullmatch(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,2})?", text):
         return rounded(decimal.Decimal(text), type)
     raise UsageError("wrong-value", f"'{text}' is not a {type}")
 
