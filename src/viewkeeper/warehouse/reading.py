@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from viewkeeper.algebra.types import Schema
+from viewkeeper.warehouse.checksums import damaged, opened, seal_of
 from viewkeeper.warehouse.columns import COUNT, TXN, stored_arrow_schema
 from viewkeeper.warehouse.datafiles import DataFile, check_file_schema
 from viewkeeper.warehouse.entries import ViewState
@@ -83,7 +84,23 @@ def segment_plan(storage: Storage, view: str, segment: Segment) -> ReadPlan:
 
 
 def _files(storage: Storage, view: str, state: ViewState) -> tuple[DataFile, ...]:
-    return files_of(storage, view_folder(view), state.version)
+    files = files_of(storage, view_folder(view), state.version)
+    check_seal(storage, view, state, files)
+    return files
+
+
+def check_seal(
+    storage: Storage, view: str, state: ViewState, files: Sequence[DataFile]
+) -> None:
+    """Raise unless these are the files that the ledger says; one of before has no seal."""
+    found = seal_of(files)
+    if state.seal and found != state.seal:
+        raise damaged(
+            storage.uri(view_folder(view)),
+            view,
+            f"version {state.version} of its table names other files than the ledger: expected "
+            f"the seal {state.seal}; found {found}",
+        )
 
 
 def stored_rows(storage: Storage, plan: ReadPlan) -> pa.Table:
@@ -112,8 +129,8 @@ def _file_rows(storage: Storage, plan: ReadPlan, file: DataFile) -> pa.Table:
 
 def _opened(storage: Storage, plan: ReadPlan, file: DataFile) -> pq.ParquetFile:
     path = storage.path(view_folder(plan.view), file.path)
+    reader = opened(storage, path, file.size, plan.view)
     with storage_errors(f"read {path}"):
-        reader = pq.ParquetFile(path, filesystem=storage.filesystem)
         check_file_schema(path, reader.schema_arrow, plan.schema)
     return reader
 
