@@ -100,9 +100,7 @@ def opened(storage: Storage, path: str, size: int, whose: str) -> pq.ParquetFile
     with storage_errors(f"read {path} of {whose}"):
         if isinstance(content, pa.Buffer) and checksum_in(path):
             return pq.ParquetFile(pa.BufferReader(content))
-        return pq.ParquetFile(
-            path, filesystem=storage.filesystem, page_checksum_verification=True
-        )
+        return pq.ParquetFile(path, filesystem=storage.filesystem, page_checksum_verification=True)
 
 
 def verify_file(storage: Storage, path: str, size: int, whose: str) -> bool:
@@ -139,13 +137,16 @@ def _streamed(source: pa.NativeFile) -> str:
     return hasher.hexdigest()
 
 
-def damaged(path: str, whose: str, found: str) -> WarehouseError:
-    return WarehouseError(
-        DAMAGED,
-        f"a file of {whose} is not what was written: {path}",
-        detail=found,
-        hint=repair_hint(whose),
-    )
+class Damaged(WarehouseError):
+    """Something on the disk is not what was written, and whose it is: a view, or the ledger."""
+
+    def __init__(self, code: str, message: str, whose: str, detail: str) -> None:
+        super().__init__(code, message, detail=detail, hint=repair_hint(whose))
+        self.whose = whose
+
+
+def damaged(path: str, whose: str, found: str) -> Damaged:
+    return Damaged(DAMAGED, f"a file of {whose} is not what was written: {path}", whose, found)
 
 
 def repair_hint(whose: str) -> str:

@@ -176,6 +176,7 @@ def epoch_entry(
         views_json=views_to_json(views),
         statistics={view: w.tally for view, w in sorted(written.items())},
         places=commit.places,
+        chain="",
     )
 
 
@@ -234,6 +235,7 @@ def quiet_entry(
         views_json=latest.views_json if views is None else views_to_json(views),
         statistics={},
         places="",
+        chain="",
     )
 
 

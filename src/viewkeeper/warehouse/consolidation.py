@@ -13,8 +13,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from viewkeeper.errors import UsageError, WarehouseError
-from viewkeeper.warehouse.checksums import DAMAGED, resealed
+from viewkeeper.errors import UsageError
+from viewkeeper.warehouse.checksums import Damaged, resealed
 from viewkeeper.warehouse.columns import TXN, owner_of, stored_arrow_schema
 from viewkeeper.warehouse.commits import quiet_entry
 from viewkeeper.warehouse.datafiles import (
@@ -147,10 +147,8 @@ def consolidate(
                     continue
                 try:
                     done = _prepare(writer, latest, view, state, amortisation or Amortisation())
-                except WarehouseError as error:
-                    # Damage stops the housekeeping of its view alone.
-                    if error.code != DAMAGED:
-                        raise
+                except Damaged as error:
+                    # It stops the housekeeping of its view alone.
                     log.warning("%s", error)
                     continue
                 if done is not None:

@@ -13,7 +13,7 @@ from viewkeeper.algebra.types import Kind, Schema
 from viewkeeper.errors import InvariantViolated
 from viewkeeper.views.sql import quoted
 from viewkeeper.warehouse.checksums import verified
-from viewkeeper.warehouse.columns import COUNT, RESERVED, TXN, stored_ddl
+from viewkeeper.warehouse.columns import COUNT, RESERVED, TXN, owner_of, stored_ddl
 from viewkeeper.warehouse.datafiles import DataFile
 from viewkeeper.warehouse.reading import ReadPlan, view_folder
 from viewkeeper.warehouse.storage import Storage
@@ -145,7 +145,9 @@ def _read(
         return spark.createDataFrame([], ddl)
     folder = view_folder(plan.view)
     for file in files:
-        verified.check(storage, storage.path(folder, file.path), file.size, plan.view)
+        verified.check(
+            storage, storage.path(folder, file.path), file.size, owner_of(plan.view) or plan.view
+        )
     reader = spark.read.schema(ddl).option(VERIFY_PAGES, "true")
     frame = reader.parquet(*(storage.spark_uri(folder, f.path) for f in files))
     if all(file.min_txn > plan.after and file.max_txn <= plan.upto for file in files):

@@ -165,7 +165,9 @@ class ViewState:
             "published": asdict(self.published) if self.published else None,
         }
         # An older Viewkeeper reads what it knows.
-        return {name: value for name, value in said.items() if name not in ("tied", "seal") or value}
+        return {
+            name: value for name, value in said.items() if name not in ("tied", "seal") or value
+        }
 
     @classmethod
     def from_json(cls, value: Json) -> ViewState:
@@ -284,7 +286,9 @@ def _link(row: Mapping[str, Any], before: str) -> str:
     hasher = hashlib.blake2b(before.encode(), digest_size=16)
     for name in _HASHED:
         value = row[name]
-        told = value.astimezone(dt.UTC).isoformat() if isinstance(value, dt.datetime) else str(value)
+        told = (
+            value.astimezone(dt.UTC).isoformat() if isinstance(value, dt.datetime) else str(value)
+        )
         # With its length before it: what moves from one column to the next is another entry.
         content = told.encode("utf-8", "surrogatepass")
         hasher.update(b"%d " % len(content))

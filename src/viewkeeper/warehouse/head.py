@@ -19,6 +19,7 @@ from viewkeeper.warehouse.entries import Entry
 from viewkeeper.warehouse.storage import Storage
 
 FILE = "_head.json"
+OLDER = "warehouse-older"
 
 
 @dataclass(frozen=True)
@@ -28,10 +29,12 @@ class Head:
     entry: int
     chain: str
     txn: int
+    # Where the warehouse lies, for who may have to do with several.
+    root: str = ""
 
     @classmethod
-    def of(cls, entry: Entry) -> Head:
-        return cls(entry.entry, entry.chain, entry.last_txn)
+    def of(cls, entry: Entry, root: str = "") -> Head:
+        return cls(entry.entry, entry.chain, entry.last_txn, root)
 
     def encoded(self) -> bytes:
         said = vars(self)
@@ -75,4 +78,20 @@ def behind(storage: Storage, last_entry: int, head: Head) -> WarehouseError:
         f"the ledger in {storage.root} is older than what was committed to it",
         detail=f"its newest entry is {last_entry}; entry {head.entry} (state {head.txn}) was committed",
         hint="part of it was lost or put back: restore the whole warehouse from a backup",
+    )
+
+
+def check_remembered(latest: Entry, head: Head | None, storage: Storage) -> None:
+    """Raise when the warehouse is not the one that its project remembers, or is an older copy of it."""
+    if head is None or latest.entry > head.entry:
+        return
+    if latest.entry == head.entry and latest.chain == head.chain:
+        return
+    raise WarehouseError(
+        OLDER,
+        f"the warehouse in {storage.root} is an older copy: what it shows is not the newest state",
+        detail=f"its newest entry is {latest.entry} (state {latest.last_txn}); this project has seen "
+        f"entry {head.entry} (state {head.txn})",
+        hint="viewkeeper run goes on from this copy, where the sources still have what it lacks, and "
+        "says so where they do not",
     )

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 
 from viewkeeper.arrow import arrow_schema
 from viewkeeper.errors import WarehouseError
-from viewkeeper.warehouse.commits import quiet_entry
 from viewkeeper.warehouse.checksums import checked, checked_name, seal_of
+from viewkeeper.warehouse.commits import quiet_entry
 from viewkeeper.warehouse.datafiles import COMPRESSION, DataFile, encoded, spark_error
 from viewkeeper.warehouse.dataframes import extent_frame
 from viewkeeper.warehouse.entries import Entry, Published

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from viewkeeper.algebra.types import Schema
 from viewkeeper.warehouse.checksums import damaged, opened, seal_of
-from viewkeeper.warehouse.columns import COUNT, TXN, stored_arrow_schema
+from viewkeeper.warehouse.columns import COUNT, TXN, owner_of, stored_arrow_schema
 from viewkeeper.warehouse.datafiles import DataFile, check_file_schema
 from viewkeeper.warehouse.entries import ViewState
 from viewkeeper.warehouse.file_lists import files_of
@@ -89,17 +89,21 @@ def _files(storage: Storage, view: str, state: ViewState) -> tuple[DataFile, ...
     return files
 
 
-def check_seal(
-    storage: Storage, view: str, state: ViewState, files: Sequence[DataFile]
-) -> None:
+def check_seal(storage: Storage, view: str, state: ViewState, files: Sequence[DataFile]) -> None:
     """Raise unless these are the files that the ledger says; one of before has no seal."""
+    where = storage.uri(view_folder(view))
+    sealed_as(where, owner_of(view) or view, state.version, state.seal, files)
+
+
+def sealed_as(where: str, whose: str, version: int, seal: str, files: Sequence[DataFile]) -> None:
+    """Raise unless a version of a table names the files that were sealed."""
     found = seal_of(files)
-    if state.seal and found != state.seal:
+    if seal and found != seal:
         raise damaged(
-            storage.uri(view_folder(view)),
-            view,
-            f"version {state.version} of its table names other files than the ledger: expected "
-            f"the seal {state.seal}; found {found}",
+            where,
+            whose,
+            f"version {version} of the table names other files than the ledger: expected the seal "
+            f"{seal}; found {found}",
         )
 
 
@@ -129,7 +133,7 @@ def _file_rows(storage: Storage, plan: ReadPlan, file: DataFile) -> pa.Table:
 
 def _opened(storage: Storage, plan: ReadPlan, file: DataFile) -> pq.ParquetFile:
     path = storage.path(view_folder(plan.view), file.path)
-    reader = opened(storage, path, file.size, plan.view)
+    reader = opened(storage, path, file.size, owner_of(plan.view) or plan.view)
     with storage_errors(f"read {path}"):
         check_file_schema(path, reader.schema_arrow, plan.schema)
     return reader

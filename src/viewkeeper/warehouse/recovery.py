@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from viewkeeper.errors import WarehouseError
-from viewkeeper.warehouse.checksums import DAMAGED, damaged, repair_hint, verify_file
+from viewkeeper.warehouse.checksums import Damaged, damaged, verify_file
 from viewkeeper.warehouse.columns import owner_of
 from viewkeeper.warehouse.datafiles import DataFile
 from viewkeeper.warehouse.entries import Entry, ViewState
@@ -22,9 +22,6 @@ from viewkeeper.warehouse.storage import Storage, storage_errors
 from viewkeeper.warehouse.tables import Table
 
 Decision = Literal["keep", "restore", "damaged"]
-
-# The errors that a view's own files are to blame for: they stop that view, and no other.
-DAMAGE = (DAMAGED, "table-damaged")
 
 
 def decision(named: int, latest: int, *, same_files: bool) -> Decision:
@@ -39,7 +36,7 @@ class Recovered:
     """The tables that can be committed to, and the views of which something is damaged, each with why."""
 
     tables: dict[str, Table]
-    damaged: dict[str, WarehouseError]
+    damaged: dict[str, Damaged]
 
 
 def recovered_tables(storage: Storage, entry: Entry) -> Recovered:
@@ -52,32 +49,27 @@ def recovered_tables(storage: Storage, entry: Entry) -> Recovered:
         try:
             found.tables[view] = _recovered(storage, view, state)
             check_files(storage, view, found.tables[view].files(), state)
-        except WarehouseError as error:
-            if error.code not in DAMAGE:
-                raise
-            found.damaged[owner_of(view) or view] = error
+        except Damaged as error:
+            found.damaged[error.whose] = error
     return found
 
 
-def check_files(
-    storage: Storage, view: str, files: Sequence[DataFile], state: ViewState
-) -> None:
+def check_files(storage: Storage, view: str, files: Sequence[DataFile], state: ViewState) -> None:
     """Raise for what is cheap to find: other files than the ledger's, files that are gone or cut short.
 
     A store is read as a whole by its view's manager in a moment, so its files are read through here.
     """
     check_seal(storage, view, state, files)
-    folder = view_folder(view)
+    folder, whose = view_folder(view), owner_of(view) or view
     sizes = {info.path: info.size for info in storage.list_files(folder)}
     for file in files:
         path = storage.path(folder, file.path)
         if path not in sizes:
-            raise damaged(path, owner_of(view) or view, "the file is not there")
+            raise damaged(path, whose, "the file is not there")
         if sizes[path] != file.size:
-            told = f"expected {file.size} bytes; found {sizes[path]}"
-            raise damaged(path, owner_of(view) or view, told)
-        if owner_of(view) is not None:
-            verify_file(storage, path, file.size, owner_of(view) or view)
+            raise damaged(path, whose, f"expected {file.size} bytes; found {sizes[path]}")
+        if whose != view:
+            verify_file(storage, path, file.size, whose)
 
 
 def _recovered(storage: Storage, view: str, state: ViewState) -> Table:
@@ -110,12 +102,12 @@ def _settled(storage: Storage, view: str, state: ViewState) -> Table:
     return table
 
 
-def _damaged(storage: Storage, view: str, state: ViewState, found: str) -> WarehouseError:
-    return WarehouseError(
+def _damaged(storage: Storage, view: str, state: ViewState, found: str) -> Damaged:
+    return Damaged(
         "table-damaged",
         f"the table of view {view} is not what the ledger says",
-        detail=f"expected version {state.version} in {storage.uri(view_folder(view))}; {found}",
-        hint=f"something else than Viewkeeper changed it: {repair_hint(owner_of(view) or view)}",
+        owner_of(view) or view,
+        f"expected version {state.version} in {storage.uri(view_folder(view))}; {found}",
     )
 
 

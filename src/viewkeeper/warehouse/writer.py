@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from viewkeeper.errors import ViewkeeperError, WarehouseError, invariant
 from viewkeeper.warehouse import lease
-from viewkeeper.warehouse.checksums import LEDGER, seal_of
+from viewkeeper.warehouse.checksums import LEDGER, Damaged, seal_of
 from viewkeeper.warehouse.columns import owner_of, stored_arrow_schema
 from viewkeeper.warehouse.commits import (
     EpochCommit,
@@ -83,7 +83,7 @@ class Writer:
         # Told of every entry once it is durable.
         self.remember: Callable[[Entry], None] = lambda entry: None
         # Views that can't be committed to as they are, and why: a new extent brings one back.
-        self.damaged: dict[str, WarehouseError] = {}
+        self.damaged: dict[str, Damaged] = {}
         head = read_head(storage)
         repair_torn_log(storage, FOLDER, 0 if head is None else head.entry + 1, LEDGER)
         self._ledger = Ledger.open(storage)
