@@ -82,8 +82,7 @@ class RunState:
                 audits = self._state.get("audits", {})
                 known = audits.get(event["view"], {})
                 told = {**event, "at": _now()}
-                # What could not be checked again is still what it was found to be.
-                if not (event["verdict"] == "unknown" and known.get("verdict") == "different"):
+                if not _stays_marked(known, event):
                     self._state["audits"] = audits | {event["view"]: told}
             case "rebuilt":
                 audits = self._state.get("audits", {})
@@ -124,6 +123,18 @@ def read_run_state(folder: Path) -> dict[str, Any]:
     if approvals and state["state"] == "running":
         state |= {"state": "waiting", "waiting": approvals[0]}
     return state
+
+
+def _stays_marked(known: Mapping[str, Any], event: Mapping[str, Any]) -> bool:
+    """Whether a view that was found different is so still, whatever a lesser check says.
+
+    Only a comparison of all rows takes the mark away, or that the view was filled anew since.
+    """
+    if known.get("verdict") != "different" or event["verdict"] == "different":
+        return False
+    is_whole = event["verdict"] == "equal" and event.get("checked") == "all rows"
+    is_new = event.get("incarnation") != known.get("incarnation")
+    return not is_whole and not is_new
 
 
 def _kept(view: View) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from viewkeeper.warehouse.columns import owner_of
 from viewkeeper.warehouse.datafiles import DataFile
 from viewkeeper.warehouse.entries import Entry, ViewState
 from viewkeeper.warehouse.faults import failpoint
+from viewkeeper.warehouse.file_lists import files_of
 from viewkeeper.warehouse.reading import check_seal, view_folder
 from viewkeeper.warehouse.storage import Storage, storage_errors
 from viewkeeper.warehouse.tables import Table
@@ -51,6 +52,18 @@ def recovered_tables(storage: Storage, entry: Entry) -> Recovered:
             check_files(storage, view, found.tables[view].files(), state)
         except Damaged as error:
             found.damaged[error.whose] = error
+    return found
+
+
+def damages_of(storage: Storage, entry: Entry) -> dict[str, WarehouseError]:
+    """The views of which something cheap to look at is damaged, each with why. Writes nothing."""
+    found: dict[str, WarehouseError] = {}
+    for view, state in entry.views.items():
+        try:
+            files = files_of(storage, view_folder(view), state.version)
+            check_files(storage, view, files, state)
+        except WarehouseError as error:
+            found[owner_of(view) or view] = error
     return found
 
 
