@@ -8,11 +8,10 @@ the project's warehouse from then on.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from viewkeeper.warehouse.entries import Entry
-from viewkeeper.warehouse.head import Head, check_remembered, decoded
+from viewkeeper.warehouse.head import Head, check_remembered, decoded, put
 from viewkeeper.warehouse.ledger import Ledger
 from viewkeeper.warehouse.storage import Storage
 
@@ -30,11 +29,12 @@ def remembered_head(folder: Path, storage: Storage) -> Head | None:
 
 def remember(folder: Path, storage: Storage, entry: Entry) -> None:
     """Write it down; raises OSError where that is not possible."""
-    path = folder / FILE
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(f".{os.getpid()}.new")
-    draft.write_bytes(Head.of(entry, storage.root).encoded())
-    draft.replace(path)
+    path, head = folder / FILE, Head.of(entry, storage.root)
+    try:
+        put(str(path), head)
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        put(str(path), head)
 
 
 def refuse_older(folder: Path, storage: Storage) -> None:
