@@ -114,11 +114,15 @@ class RunState:
 def read_run_state(folder: Path) -> dict[str, Any]:
     """What the last run said; ``state`` is ``stopped`` when its process is gone."""
     state = read_json(folder / FILE)
-    if not state:
+    try:
+        if not isinstance(state["views"], dict):
+            raise TypeError
+        if state["state"] != "stopped" and not _is_alive(int(state["pid"])):
+            state["state"] = "stopped"
+        approvals = state.get("standing", {}).get("approvals", [])
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        # None there, or nothing that a run wrote: a rotten file says nothing.
         return {"state": NEVER_RUN, "views": {}}
-    if state["state"] != "stopped" and not _is_alive(int(state["pid"])):
-        state["state"] = "stopped"
-    approvals = state.get("standing", {}).get("approvals", [])
     # Other groups may go on, and say so: what waits for somebody waits all the same.
     if approvals and state["state"] == "running":
         state |= {"state": "waiting", "waiting": approvals[0]}

@@ -183,7 +183,9 @@ class Verified:
             return
         verify_file(storage, path, size, whose)
         with self._lock:
-            self._known = {key} | (self._known if len(self._known) < _KNOWN_MAX else set())
+            if len(self._known) >= _KNOWN_MAX:
+                self._known.clear()
+            self._known.add(key)
 
 
 verified = Verified()

@@ -218,6 +218,11 @@ def storage_errors(action: str) -> Iterator[None]:
         yield
     except (OSError, DeltaError, pa.ArrowException) as error:
         raise _translated(error, action) from error
+    except BaseException as error:
+        # delta-rs gives up this way on a log that makes no sense to it; it is no Exception of Python's.
+        if type(error).__name__ != "PanicException":
+            raise
+        raise _translated(RuntimeError(str(error)), action) from error
 
 
 def _translated(error: Exception, action: str) -> WarehouseError:

@@ -13,7 +13,9 @@ import pytest
 
 from unit.warehouse.test_writer import changes, creating, extent, rows, step
 from viewkeeper.errors import WarehouseError
+from viewkeeper.runtime.json_files import write_json
 from viewkeeper.runtime.remembering import refuse_older, remember
+from viewkeeper.runtime.run_state import read_run_state
 from viewkeeper.warehouse import (
     EpochCommit,
     Retention,
@@ -31,7 +33,8 @@ from viewkeeper.warehouse import (
 from viewkeeper.warehouse.checksums import checksum_in
 from viewkeeper.warehouse.entries import chained, from_arrow, to_arrow
 from viewkeeper.warehouse.head import FILE
-from viewkeeper.warehouse.storage import Storage
+from viewkeeper.warehouse.lease import check_free
+from viewkeeper.warehouse.storage import Storage, storage_errors
 from viewkeeper.warehouse.verifying import verify
 
 STEPS = 6
@@ -281,6 +284,54 @@ def test_an_older_copy_of_the_whole_warehouse_is_told(folder: Path, tmp_path: Pa
         writer.commit(EpochCommit(STEPS + 1, STEPS + 1, {"v": changes((9, "x", 1, STEPS + 1))}))
     with pytest.raises(WarehouseError, match="warehouse-older"):
         refuse_older(project, storage)
+
+
+# -- small files beside ---------------------------------------------------------------------------
+
+
+def every_flip(path: Path) -> Iterator[None]:
+    """The file with each of its bytes changed by one bit, one after the other."""
+    good = path.read_bytes()
+    for number in range(len(good)):
+        for bit in (0, 4):
+            content = bytearray(good)
+            content[number] ^= 1 << bit
+            path.write_bytes(content)
+            yield
+    path.write_bytes(good)
+
+
+def test_a_rotten_lease_never_stops_anybody_without_a_name(folder: Path) -> None:
+    path = folder / "_lease.json"
+    with Warehouse.open(folder).writer():
+        held = path.read_bytes()
+    path.write_bytes(held)
+    for _ in every_flip(path):
+        with contextlib.suppress(WarehouseError):
+            check_free(Storage.at(folder), writer.system_clock())
+
+
+def test_rotten_files_of_a_run_say_nothing(tmp_path: Path) -> None:
+    path = tmp_path / ".viewkeeper" / "run.json"
+    said = {
+        "pid": 1,
+        "state": "running",
+        "views": {"v": {"level": "strong"}},
+        "standing": {"approvals": []},
+    }
+    write_json(path, said)
+    for _ in every_flip(path):
+        assert read_run_state(tmp_path)["state"]
+
+
+def test_a_panic_of_delta_rs_has_a_name() -> None:
+    class PanicException(BaseException):
+        pass
+
+    with pytest.raises(WarehouseError, match="could not open it"), storage_errors("open it"):
+        raise PanicException("index out of bounds")
+    with pytest.raises(KeyboardInterrupt), storage_errors("open it"):
+        raise KeyboardInterrupt
 
 
 # -- verify -----------------------------------------------------------------------------------------
