@@ -109,7 +109,9 @@ def plain_addition(file: DataFile) -> Addition:
 def published_files(table: Table) -> list[DataFile]:
     """The files of a plain table's version, as they are sealed: its rows have no numbers."""
     rows = table.arrow_actions().to_pylist()
-    return [DataFile(row["path"], row["size_bytes"], row["num_records"], 0, 0) for row in rows]
+    return [
+        DataFile(row["path"], row["size_bytes"], row.get("num_records") or 0, 0, 0) for row in rows
+    ]
 
 
 def _plain_files(writer: Writer, plan: ReadPlan, folder: str) -> list[DataFile]:

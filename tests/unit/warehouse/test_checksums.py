@@ -409,3 +409,11 @@ def test_an_older_warehouse_is_read_sealed_and_told_of(old_folder: Path) -> None
     assert all(checksum_in(p.name) for p in files(old_folder, "v"))
     last_commit(old_folder, "views/v").unlink()
     assert damage_of(old_folder).keys() == {"v"}
+
+
+def test_a_log_of_another_table_is_told(folder: Path) -> None:
+    place = Path("_delta_log") / f"{0:020}.json"
+    shutil.copyfile(folder / "_epochs" / place, folder / "views" / "v" / place)
+    with pytest.raises(WarehouseError, match="file-damaged"):
+        rows(Warehouse.open(folder))
+    assert damage_of(folder) == {"v": "file-damaged"}
