@@ -92,7 +92,7 @@ def _show(found: Verification) -> None:
     if found.unchecked:
         write_line(
             f"{found.unchecked:,} of them were written before there were checksums: only their sizes "
-            "and pages could be looked at; viewkeeper rebuild VIEW writes a view's files anew"
+            "and pages could be looked at; viewkeeper rebuild VIEW replaces a view's files"
         )
 
 

@@ -75,7 +75,7 @@ class Chronicle:
             try:
                 rows = counted_rows(self.storage, latest, view)
             except WarehouseError:
-                return None  # damaged: whoever reads the view is told, the others can be looked at
+                return None  # damaged: reading it says so, and the other views can be looked at
             count = _Count(latest.views[view].incarnation, latest.entry, rows)
             self._counts[view] = count
         return count.rows

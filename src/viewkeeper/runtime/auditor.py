@@ -11,7 +11,7 @@ Two checks, which find different things:
 
 Either difference has the whole view compared row by row, with its stores, so that the rows can be named. A view that
 was found different stays marked, and is compared as a whole each time, until such a comparison finds it equal
-or it is filled anew: a sample can't take a mark away. An auditor never ends a run: what keeps it from a
+or it is rebuilt: a sample can't take a mark away. An auditor never ends a run: what keeps it from a
 verdict is told, and tried again next time.
 """
 

@@ -99,7 +99,7 @@ class OpenProject:
     @property
     def bad_views(self) -> Mapping[str, ViewkeeperError]:
         """Views that can't be kept as they are written or stored, and why; a file that can't be read at
-        all is there by its own name. One that is damaged can be filled anew."""
+        all is there by its own name. A damaged one can be rebuilt."""
         read = self._read_views()
         bad: dict[str, ViewkeeperError] = {
             name: error

@@ -1,7 +1,7 @@
 """What a project remembers of its warehouse: the newest entry of the ledger that it has seen committed.
 
 A backup of a whole warehouse is right in itself. That it is not the newest state, only who has seen a newer
-one can tell: so a run writes the head of the ledger into the project's folder with every commit, and whoever
+one can tell: so a run writes the head of the ledger into the project's folder with every commit, and who
 reads the warehouse through the project compares. A run that takes the older copy over says so, and it is
 the project's warehouse from then on.
 """

@@ -132,7 +132,7 @@ def read_run_state(folder: Path) -> dict[str, Any]:
 def _stays_marked(known: Mapping[str, Any], event: Mapping[str, Any]) -> bool:
     """Whether a view that was found different is so still, whatever a lesser check says.
 
-    Only a comparison of all rows takes the mark away, or that the view was filled anew since.
+    Only a comparison of all rows takes the mark away, or a rebuild of the view since.
     """
     if known.get("verdict") != "different" or event["verdict"] == "different":
         return False

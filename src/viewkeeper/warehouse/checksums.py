@@ -5,7 +5,7 @@ list) names its content, too. A view's state in the ledger holds the *seal* of i
 names and measures, and so it says which files are the state. The ledger's own entries are a chain of hashes
 (`entries`). A changed bit in any of them makes two of these disagree, and a read ends with a name.
 
-The hash is XXH3 (128 bits): it finds what a disk does to a file, at 20 GB/s. It is no signature: whoever may write the
+The hash is XXH3 (128 bits): it finds what a disk does to a file, at 20 GB/s. It is no signature: a user who may write the
 warehouse can write right hashes, too.
 """
 

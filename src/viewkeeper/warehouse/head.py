@@ -1,7 +1,7 @@
 """The head: a small file that says which entry of the ledger was last acknowledged, and its hash.
 
-A chain of hashes shows that nothing in it was changed; it can't show that its end is missing. So whoever commits
-writes the newest entry's number and hash down elsewhere: beside the ledger, where it finds a ledger that was put
+A chain of hashes shows that nothing in it was changed; it can't show that its end is missing. So the writer
+notes the newest entry's number and hash elsewhere: beside the ledger, where it finds a ledger that was put
 back or whose newest commit was lost, and in the project's folder, where it finds an older copy of a whole warehouse.
 
 It is written after the ledger is durable and is not synced itself, so it costs a commit next to nothing and is never

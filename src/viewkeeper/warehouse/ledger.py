@@ -90,7 +90,7 @@ class Ledger:
     @classmethod
     def open(cls, storage: Storage) -> Ledger:
         """The ledger as it is now. Raises UsageError when there is none, WarehouseError for a damaged one."""
-        # Before the ledger: whoever commits meanwhile makes the ledger newer than its head, not older.
+        # Before the ledger: a commit in between makes the ledger newer than this head, not older.
         head = read_head(storage)
         table = Table.open(storage, FOLDER)
         if table is None or not (ledger := cls(storage, table))._files:

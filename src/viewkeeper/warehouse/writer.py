@@ -267,8 +267,8 @@ class Writer:
 
     def _mend(self, epoch: EpochCommit) -> None:
         """Views that got a new extent, or are gone, are well again."""
-        anew = {view for view, change in epoch.views.items() if isinstance(change, Extent)}
-        for view in (anew | epoch.dropped) & self.damaged.keys():
+        whole = {view for view, change in epoch.views.items() if isinstance(change, Extent)}
+        for view in (whole | epoch.dropped) & self.damaged.keys():
             del self.damaged[view]
 
     def disturbed(self, what: str, error: Conflict) -> WarehouseError:
@@ -361,7 +361,7 @@ class Writer:
         if self._tables_are_stale:
             found = recovered_tables(self.storage, self._latest)
             self._tables = found.tables
-            # In place: whoever runs the views holds on to it.
+            # In place: the run holds on to this very object.
             self.damaged.clear()
             self.damaged.update(found.damaged)
             self._tables_are_stale = False
