@@ -6,6 +6,7 @@ import datetime as dt
 import decimal
 import json
 import math
+import random
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,7 +33,7 @@ from viewkeeper.algebra.types import (
     decimal_type,
 )
 from viewkeeper.cli import warehouse as commands
-from viewkeeper.errors import UsageError
+from viewkeeper.errors import UsageError, WarehouseError
 from viewkeeper.warehouse import (
     Amortisation,
     Changes,
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+SPARK_FLIPS = 200
 
 TYPES = Schema(
     (
@@ -285,3 +288,27 @@ def test_spark_verifies_every_page_and_the_driver_the_rest(
                     warehouse.read(view).collect()
             path.write_bytes(good)
         assert warehouse.read(view).count() == 5_000
+
+
+def test_random_bits_are_never_read_by_spark(tmp_path: Path, spark: SparkSession) -> None:
+    warehouse = Warehouse.create(tmp_path / "w", spark=spark)
+    rows = pa.table({"id": list(range(300)), "_count": [1] * 300})
+    with warehouse.writer() as writer:
+        views = {"v": Extent(spark.createDataFrame(rows.to_pandas()))}
+        writer.commit(
+            EpochCommit(1, 0, views, definitions={"v": Definition(Schema.of(id=INTEGER))})
+        )
+        change = pa.table({"id": [1_000], "_count": [1], "_txn": [1]})
+        writer.commit(EpochCommit(1, 1, {"v": Changes(change)}))
+    rng = random.Random(5)
+    for _ in range(SPARK_FLIPS):
+        file = rng.choice(warehouse.snapshot()._plan("v").files)
+        path = tmp_path / "w" / "views" / "v" / file.path
+        good = path.read_bytes()
+        content = bytearray(good)
+        content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+        path.write_bytes(content)
+        with pytest.raises(WarehouseError, match="file-damaged"):
+            warehouse.read("v").collect()
+        path.write_bytes(good)
+    assert warehouse.read("v").count() == 301
