@@ -32,6 +32,7 @@ from viewkeeper.cli import (
     status,
     teardown,
     ui,
+    verify,
     warehouse,
 )
 from viewkeeper.cli.output import (
@@ -78,8 +79,8 @@ def root(
 
 
 for part in (
-    demo, init, check, explain, advise, run, status, rebuild, teardown, evolve, warehouse, lab, ui,
-    import_dbt, completion,
+    demo, init, check, explain, advise, run, status, rebuild, teardown, evolve, warehouse, verify, lab,
+    ui, import_dbt, completion,
 ):  # fmt: skip
     part.register(app)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from viewkeeper.cli.output import FAILED, GOOD, Json, console, write_json, write_line
-from viewkeeper.errors import UsageError
+from viewkeeper.errors import UsageError, ViewkeeperError
 from viewkeeper.visible import visible
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def explain(
     raise typer.Exit(FAILED if bad else GOOD)
 
 
-def bad_ones(keeper: Keeper, view: str | None) -> dict[str, UsageError]:
+def bad_ones(keeper: Keeper, view: str | None) -> dict[str, ViewkeeperError]:
     """Views that have no right text; raises the error of the one that is asked for."""
     bad = {n: e for n, e in keeper.bad_views.items() if n not in keeper.views}
     if view is None:
@@ -73,7 +73,7 @@ def bad_ones(keeper: Keeper, view: str | None) -> dict[str, UsageError]:
     return {}
 
 
-def show_bad(bad: Mapping[str, UsageError]) -> None:
+def show_bad(bad: Mapping[str, ViewkeeperError]) -> None:
     """What is wrong with the views that could not be read, for people."""
     for name, error in bad.items():
         write_line()

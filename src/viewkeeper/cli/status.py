@@ -12,7 +12,7 @@ import typer
 
 from viewkeeper.cli.output import FAILED, GOOD, Grid, Json, console, write_json, write_line
 from viewkeeper.cli.run import Project
-from viewkeeper.errors import SourceError, UsageError
+from viewkeeper.errors import SourceError, UsageError, WarehouseError
 
 # The state of a source that answers well, and whose changes are not in the views for long.
 BEHIND = "behind"
@@ -64,8 +64,14 @@ def problems_of(found: dict[str, Any]) -> list[str]:
             told.append(f"source {name} is {source['behind_seconds']:,.0f} s behind")
         elif source["state"] != "ok":
             told.append(f"source {name} is not in order: {source['state']}")
+    if found.get("warehouse_error"):
+        told.append(found["warehouse_error"]["message"])
     for name, view in found["views"].items():
-        if view["error"]:
+        if view.get("damage"):
+            told.append(
+                f"{name} is damaged: {view['damage']['message']}: viewkeeper rebuild {name}"
+            )
+        elif view["error"]:
             told.append(f"{name} is stopped: {view['error']['message']}")
         if view["differs"]:
             told.append(f"{name} differs from its sources, as its audit found")
@@ -78,13 +84,11 @@ def _status(keeper: Any) -> dict[str, Any]:
     from viewkeeper.dashboard.chronicle import at_one_cut, counted_rows
     from viewkeeper.runtime.run_state import NOBODY_KEEPS, read_run_state
     from viewkeeper.runtime.standing import BEHIND_SECONDS, allowances, reached_by
+    from viewkeeper.warehouse.recovery import damages_of
 
     run = read_run_state(keeper.config.folder)
-    try:
-        warehouse = keeper.warehouse(with_spark=False)
-        latest = warehouse.latest()
-    except UsageError:
-        warehouse = latest = None
+    warehouse, older = _opened(keeper)
+    latest = None if warehouse is None else warehouse.latest()
     now = dt.datetime.now(dt.UTC)
     age = None if latest is None else round((now - latest.committed_at).total_seconds(), 1)
     known = {} if latest is None else latest.shown_views
@@ -92,11 +96,20 @@ def _status(keeper: Any) -> dict[str, Any]:
     standing = run.get("standing", {}) if run["state"] not in NOBODY_KEEPS else {}
     allowed = allowances(run, {name: view.positions or positions for name, view in known.items()})
     rows: dict[str, int | None] = {}
+    damages: dict[str, Any] = {}
     if warehouse is not None and latest is not None:
-        counts = {name: counted_rows(warehouse.storage, latest, name) for name in known}
+        damages = damages_of(warehouse.storage, latest)
+        counts = {}
+        for name in known:
+            try:
+                counts[name] = counted_rows(warehouse.storage, latest, name)
+            except WarehouseError as error:
+                counts[name] = None
+                damages.setdefault(name, error)
         rows = at_one_cut(warehouse.storage, latest, counts)
     return {
         "state": run["state"],
+        "warehouse_error": older,
         "approvals": standing.get("approvals", []),
         "frontier": 0 if latest is None else latest.last_txn,
         "epoch": 0 if latest is None else latest.epoch,
@@ -119,6 +132,7 @@ def _status(keeper: Any) -> dict[str, Any]:
                 "state": _view_state(view, run, name),
                 **_freshness(view, run, standing, name, now),
                 "error": run.get("stopped_views", {}).get(name),
+                "damage": damages[name].as_dict() if name in damages else None,
                 "audit": run.get("audits", {}).get(name),
                 "differs": run.get("audits", {}).get(name, {}).get("verdict") == "different",
                 "rebuilt": view.definition.rebuilt,
@@ -135,6 +149,22 @@ def _status(keeper: Any) -> dict[str, Any]:
         },
         "last_batch": run.get("batch"),
     }
+
+
+def _opened(keeper: Any) -> tuple[Any, dict[str, Any] | None]:
+    """The warehouse, if there is one; and what there is to say when it is an older copy."""
+    from viewkeeper.runtime.settings import storage_of
+    from viewkeeper.warehouse import Warehouse
+    from viewkeeper.warehouse.head import OLDER
+
+    try:
+        return keeper.warehouse(with_spark=False), None
+    except UsageError:
+        return None, None
+    except WarehouseError as error:
+        if error.code != OLDER:
+            raise
+        return Warehouse(storage_of(keeper.config)), error.as_dict()
 
 
 def _freshness(

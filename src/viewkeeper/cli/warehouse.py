@@ -305,6 +305,9 @@ def vacuum(project: Project = Path("."), as_json: Json = False) -> None:
 
 
 def _warehouse(config: ProjectConfig) -> Warehouse:
+    from viewkeeper.runtime.remembering import refuse_older
     from viewkeeper.warehouse import Warehouse
 
-    return Warehouse.open(config.warehouse_path, config.warehouse_options)
+    opened = Warehouse.open(config.warehouse_path, config.warehouse_options)
+    refuse_older(config.folder, opened.storage)
+    return opened

@@ -10,6 +10,7 @@ from viewkeeper.dashboard.evolution_page import changes_document
 from viewkeeper.dashboard.lookout import Lookout
 from viewkeeper.dashboard.time_travel import difference, rows_at
 from viewkeeper.dashboard.view_page import view_document
+from viewkeeper.runtime.remembering import refuse_older
 from viewkeeper.warehouse import Warehouse
 
 _VIEW = Parameter("view", "path", str, "a view's name")
@@ -89,7 +90,9 @@ class Api:
 
     def _warehouse(self) -> Warehouse:
         config = self._lookout.config
-        return Warehouse.open(config.warehouse_path, config.warehouse_options)
+        opened = Warehouse.open(config.warehouse_path, config.warehouse_options)
+        refuse_older(config.folder, opened.storage)
+        return opened
 
     def _rows(self, values: Values) -> Any:
         view = self._lookout.known_view(values["view"])

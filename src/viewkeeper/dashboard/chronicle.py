@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pyarrow.compute as pc
 
-from viewkeeper.errors import UsageError
+from viewkeeper.errors import UsageError, WarehouseError
 from viewkeeper.warehouse import Entry, Snapshot, Warehouse
 from viewkeeper.warehouse.ledger import Ledger
 from viewkeeper.warehouse.one_cut import is_one_cut
@@ -72,7 +72,10 @@ class Chronicle:
             return None
         count = self._counts.get(view)
         if count is None or count.incarnation != latest.views[view].incarnation:
-            rows = counted_rows(self.storage, latest, view)
+            try:
+                rows = counted_rows(self.storage, latest, view)
+            except WarehouseError:
+                return None  # damaged: reading it says so, and the other views can be looked at
             count = _Count(latest.views[view].incarnation, latest.entry, rows)
             self._counts[view] = count
         return count.rows

@@ -6,7 +6,7 @@ from `feeds` to `epochs`.
 
 | | |
 |---|---|
-| `keeper`, `open_project`, `querying`, `running`, `pipeline`, `surroundings`, `settings`, `memory` | a project opened; what readers ask; a run; all that it consists of |
+| `keeper`, `open_project`, `querying`, `running`, `pipeline`, `surroundings`, `settings`, `remembering`, `memory` | a project opened; what readers ask; a run; all that it consists of |
 | `feeds`, `units`, `intake`, `ends`, `integrator`, `jobs` | transactions on their way in, numbered and put into batches |
 | `group`, `keeping`, `epochs` | views that move together, and what they commit |
 | `managers`, `virtual_views` | who keeps each view: batched SWEEP, or the protocol that its text names |

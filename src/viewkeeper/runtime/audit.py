@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow.compute as pc
@@ -11,7 +11,8 @@ from viewkeeper.algebra import Bag
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.spark.relation import SparkRelation
 from viewkeeper.spark.staged import StagedRelation
-from viewkeeper.warehouse.columns import COUNT
+from viewkeeper.views.upkeep import Store
+from viewkeeper.warehouse.columns import COUNT, store_name
 from viewkeeper.warehouse.warehouse import Snapshot, Warehouse
 
 ROWS_SHOWN_MAX = 20
@@ -29,10 +30,12 @@ class Audit:
     missing: tuple[tuple[Any, int], ...]
     extra: tuple[tuple[Any, int], ...]
     checked: str = "all rows"
+    # The tables beside the view from which its next changes are computed, where they differ.
+    stores: tuple[str, ...] = ()
 
     @property
     def is_equal(self) -> bool:
-        return not self.missing and not self.extra
+        return not self.missing and not self.extra and not self.stores
 
     def as_dict(self) -> dict[str, Any]:
         def shown(rows: tuple[tuple[Any, int], ...]) -> list[dict[str, Any]]:
@@ -46,17 +49,35 @@ class Audit:
             "checked": self.checked,
             "missing": shown(self.missing),
             "extra": shown(self.extra),
+            **({"stores": list(self.stores)} if self.stores else {}),
         }
 
 
 def audited(pipeline: Pipeline, warehouse: Warehouse, view: str) -> Audit:
-    """Recompute one view at the state that the warehouse stands at, and compare."""
-    with pipeline.recomputed(view) as expected:
+    """Recompute one view and its stores at the state that the warehouse stands at, and compare."""
+    with pipeline.recomputed(view) as filled:
         # The view rests by now; other groups may go on, and do not change it.
         snapshot = warehouse.snapshot(pipeline.writer.latest.last_txn)
-        found, rows = _shown(snapshot, view, expected)
-        difference: Bag = (found - expected).consolidated().to_bag()
-    return audit_of(view, snapshot.txn, rows, difference)
+        difference, rows = _difference(snapshot, view, filled.contents.view)
+        stores = [
+            store.name
+            for store in filled.stores
+            if _store_differs(snapshot, view, store, filled.contents.stores[store.name])
+        ]
+    return replace(audit_of(view, snapshot.txn, rows, difference), stores=tuple(stores))
+
+
+def _difference(snapshot: Snapshot, table: str, expected: SparkRelation) -> tuple[Bag, int]:
+    """What a table shows minus what it should, and how many rows it shows."""
+    found, rows = _shown(snapshot, table, expected)
+    return (found - expected).consolidated().to_bag(), rows
+
+
+def _store_differs(snapshot: Snapshot, view: str, store: Store, expected: SparkRelation) -> bool:
+    columns = [f"c{i}" for i in range(len(store.schema))]
+    table = store_name(view, store.name)
+    difference, _ = _difference(snapshot, table, expected.renamed(columns))
+    return bool(difference.sorted())
 
 
 def _shown(snapshot: Snapshot, view: str, expected: SparkRelation) -> tuple[SparkRelation, int]:

@@ -2,14 +2,17 @@
 
 Two checks, which find different things:
 
-- A *fingerprint* of the view's stored rows, a sum of row hashes in which order does not matter. What it was at
-  an earlier state, plus that of the changes since, must be what it is now. No source is asked; it finds
-  files that were changed, lost or doubled behind our back.
+- A *fingerprint* of the view's stored rows and of its stores', a sum of row hashes in which order does not matter.
+  What it was at an earlier state, plus that of the changes since, must be what it is now. No source is asked; it
+  finds files that were changed, lost or doubled behind our back. A fingerprint that does not fit is never taken
+  for what to compare with next time.
 - A *sample* of keys computed anew from the sources at the view's own cut (`sampling`). It finds what was wrong
   when it was written. A small view that can't be sampled is computed as a whole; a large one is not.
 
-Either difference has the whole view compared row by row, so that the rows can be named. An auditor never ends
-a run: what keeps it from a verdict is told, and tried again next time.
+Either difference has the whole view compared row by row, with its stores, so that the rows can be named. A view that
+was found different stays marked, and is compared as a whole each time, until such a comparison finds it equal
+or it is rebuilt: a sample can't take a mark away. An auditor never ends a run: what keeps it from a
+verdict is told, and tried again next time.
 """
 
 from __future__ import annotations
@@ -21,12 +24,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from viewkeeper.errors import SourceError, ViewkeeperError
+from viewkeeper.errors import InvariantViolated, SourceError, UsageError, ViewkeeperError
 from viewkeeper.runtime.audit import Audit, audited
 from viewkeeper.runtime.json_files import read_json, write_json
 from viewkeeper.runtime.memory import give_back
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.runtime.sampling import can_sample, sampled
+from viewkeeper.warehouse.columns import owner_of
 from viewkeeper.warehouse.entries import ViewState
 from viewkeeper.warehouse.fingerprints import MODULUS, fingerprint_of
 from viewkeeper.warehouse.warehouse import Warehouse
@@ -86,6 +90,7 @@ class Auditor:
 
     def _checked(self, pipeline: Pipeline, warehouse: Warehouse, view: str) -> dict[str, Any]:
         started = time.monotonic()
+        incarnation = pipeline.writer.latest.views[view].incarnation
         try:
             audit, how = self._verdict(pipeline, warehouse, view)
             told = audit.as_dict() if audit is not None else {"view": view, "verdict": UNKNOWN}
@@ -94,43 +99,74 @@ class Auditor:
             told = {"view": view, "verdict": UNKNOWN, "error": error.as_dict()}
         except Exception as error:  # files of the view that can't be read are the finding
             told = {"view": view, "verdict": DIFFERENT, "error": _told(error)}
-        return told | {"seconds": round(time.monotonic() - started, 3)}
+        if told["verdict"] == DIFFERENT:
+            self._remember({_mark(view): {"incarnation": incarnation}})
+        return told | {
+            "incarnation": incarnation,
+            "seconds": round(time.monotonic() - started, 3),
+        }
 
     def _verdict(
         self, pipeline: Pipeline, warehouse: Warehouse, view: str
     ) -> tuple[Audit | None, str]:
-        state = pipeline.writer.latest.views[view]
-        rows = state.base_rows + state.log_rows
-        if rows <= FINGERPRINT_ROWS_MAX and not self._fingerprint_fits(warehouse, view):
-            return audited(pipeline, warehouse, view), "fingerprint, then whole"
+        states = pipeline.writer.latest.views
+        tables = [view, *(name for name in states if owner_of(name) == view)]
+        rows = sum(states[name].base_rows + states[name].log_rows for name in tables)
+        is_read = rows <= FINGERPRINT_ROWS_MAX
+        # All of them, also when one does not fit: each takes note of what it has now.
+        fits = [not is_read or self._fingerprint_fits(warehouse, name) for name in tables]
+        if self._is_marked(view, states[view].incarnation):
+            return self._compared(pipeline, warehouse, tables), "marked, then whole"
+        if not all(fits):
+            return self._compared(pipeline, warehouse, tables), "fingerprint, then whole"
         definition = pipeline.group_of(view).views[view].definition
         if can_sample(definition):
             found = sampled(pipeline, warehouse, view, self._settings.keys, self._randomness)
             if found.is_equal:
                 return found, "fingerprint and sample"
-            return audited(pipeline, warehouse, view), "sample, then whole"
+            return self._compared(pipeline, warehouse, tables), "sample, then whole"
         if rows <= WHOLE_ROWS_MAX:
-            return audited(pipeline, warehouse, view), "fingerprint and whole"
+            return self._compared(pipeline, warehouse, tables), "fingerprint and whole"
         return None, "fingerprint"
 
-    # -- fingerprints -----------------------------------------------------------------------------
+    def _compared(self, pipeline: Pipeline, warehouse: Warehouse, tables: Sequence[str]) -> Audit:
+        """All rows, against the sources. What is found equal is where fingerprints begin again."""
+        found = audited(pipeline, warehouse, tables[0])
+        if found.is_equal:
+            self._remember(dict.fromkeys((*tables, _mark(tables[0]))))
+        return found
 
-    def _fingerprint_fits(self, warehouse: Warehouse, view: str) -> bool:
-        """Whether the stored rows are those of last time, plus what changed since. Remembers them."""
+    # -- what is remembered -----------------------------------------------------------------------
+
+    def _remember(self, news: Mapping[str, Any]) -> None:
+        """Write down what is news; None is forgotten."""
+        known = read_json(self._path) | dict(news)
+        write_json(self._path, {name: value for name, value in known.items() if value is not None})
+
+    def _is_marked(self, view: str, incarnation: int) -> bool:
+        mark = read_json(self._path).get(_mark(view))
+        return isinstance(mark, dict) and mark.get("incarnation") == incarnation
+
+    def _fingerprint_fits(self, warehouse: Warehouse, name: str) -> bool:
+        """Whether a table's rows are those of last time, plus what changed since.
+
+        Remembers them if they are; what does not fit is no measure for the next time.
+        """
         known = read_json(self._path)
         snapshot = warehouse.snapshot()
         latest = snapshot.entries[-1]
-        state = latest.views[view]
-        now = fingerprint_of(snapshot.stored_parts(view))
-        expected = self._expected(warehouse, view, state, latest.last_txn, known.get(view))
+        state = latest.views[name]
+        now = fingerprint_of(snapshot.stored_parts(name))
+        expected = self._expected(warehouse, name, state, latest.last_txn, known.get(name))
         fits = expected is None or expected == now
-        known[view] = {
-            "incarnation": state.incarnation,
-            "entry": latest.entry,
-            "txn": latest.last_txn,
-            "fingerprint": now,
-        }
-        write_json(self._path, known)
+        if fits:
+            measured = {
+                "incarnation": state.incarnation,
+                "entry": latest.entry,
+                "txn": latest.last_txn,
+                "fingerprint": now,
+            }
+            self._remember({name: measured})
         return fits
 
     def _expected(
@@ -142,14 +178,23 @@ class Auditor:
         known: Mapping[str, Any] | None,
     ) -> int | None:
         """None where the last fingerprint tells nothing of this state."""
-        if known is None or known["incarnation"] != state.incarnation or known["txn"] > txn:
-            return None
-        since = int(known.get("entry", 0))
         try:
-            changes = warehouse.change_parts(view, int(known["txn"]), txn, since_entry=since)
-            return (int(known["fingerprint"]) + fingerprint_of(changes)) % MODULUS
-        except ViewkeeperError:
+            if known is None or known["incarnation"] != state.incarnation or known["txn"] > txn:
+                return None
+            since, then = int(known.get("entry", 0)), int(known["txn"])
+            before = int(known["fingerprint"])
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return None  # nothing that we wrote
+        try:
+            changes = warehouse.change_parts(view, then, txn, since_entry=since)
+            return (before + fingerprint_of(changes)) % MODULUS
+        except (UsageError, InvariantViolated):
             return None  # those states are no longer kept
+
+
+def _mark(view: str) -> str:
+    """Under which name it is remembered that the view was found different."""
+    return f"{view}!"
 
 
 def _told(error: Exception) -> dict[str, object]:

@@ -340,15 +340,18 @@ class Group(Keeping):
         self.begin_anew(list(self.integrator.pending))
 
     @contextlib.contextmanager
-    def recomputed(self, view: str) -> Iterator[Any]:
-        """A view computed from its sources alone, at the state that the warehouse stands at."""
+    def recomputed(self, view: str) -> Iterator[FilledView]:
+        """A view and its stores from its sources alone, at the state that the warehouse stands at."""
         definition = self.views[view].definition
         try:
             if self.new or self._predecessors:
                 raise Stopped
             with self.reading() as reading:
                 contents = narrowed(definition, reading.relations([definition]))
-                yield WholeView(pruned(definition)).evaluated(contents)
+                found = filled(self.views[view], contents, reading.share)
+                # As the definition says, not as the view's manager would go about it.
+                rows = WholeView(pruned(definition)).evaluated(contents)
+                yield replace(found, contents=InitialContents(rows, found.contents.stores))
         except Stopped:
             raise SourceError(
                 "schema-changing",

@@ -13,6 +13,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -24,6 +25,7 @@ from viewkeeper.runtime.evolution_log import EvolutionLog
 from viewkeeper.runtime.open_project import OpenProject
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.runtime.querying import ROWS_MAX, SECONDS_MAX, Answer, answered
+from viewkeeper.runtime.remembering import refuse_older, remember
 from viewkeeper.runtime.report import RunReport
 from viewkeeper.runtime.requests import NOTE, Request, Requests
 from viewkeeper.runtime.running import AWAY_SECONDS, Running, caught_up, loaded, rebuild_reason
@@ -86,11 +88,18 @@ class Keeper(OpenProject):
             self._spark = self._resources.enter_context(started)
         return self._spark
 
-    def warehouse(self, *, with_spark: bool = True) -> Warehouse:
-        """The project's warehouse, for reading; raises UsageError when there is none yet."""
-        session = self.spark.bulk if with_spark else None
+    def warehouse(
+        self, *, with_spark: bool = True, session: SparkSession | None = None
+    ) -> Warehouse:
+        """The project's warehouse, for reading; raises UsageError when there is none yet.
+
+        Raises WarehouseError for an older copy of what the project has seen.
+        """
+        if session is None and with_spark:
+            session = self.spark.bulk
         storage = storage_of(self.config)
         Ledger.open(storage)
+        refuse_older(self.config.folder, storage)
         return Warehouse(storage, session)
 
     def read(self, view: str, as_of: int | None = None) -> DataFrame:
@@ -159,6 +168,11 @@ class Keeper(OpenProject):
             self._created_warehouse().writer() as writer,
             contextlib.closing(Background(writer, housekeeping)),
         ):
+            writer.remember = partial(remember, self.config.folder, writer.storage)
+            with contextlib.suppress(OSError):
+                # It is this warehouse that the project goes on from, whatever it has seen before.
+                writer.remember(writer.latest)
+            self._damaged = writer.damaged
             yield writer
 
     @contextlib.contextmanager
@@ -233,8 +247,9 @@ class Keeper(OpenProject):
         return Units(machine, outboxes)
 
     def _created_warehouse(self) -> Warehouse:
-        if Ledger.exists(storage_of(self.config)):
-            return self.warehouse()
+        storage = storage_of(self.config)
+        if Ledger.exists(storage):
+            return Warehouse(storage, self.spark.bulk)
         path, options = self.config.warehouse_path, self.config.warehouse_options
         return Warehouse.create(path, options, spark=self.spark.bulk)
 

@@ -11,7 +11,7 @@ import contextlib
 import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from viewkeeper.errors import UsageError
+from viewkeeper.errors import UsageError, ViewkeeperError
 from viewkeeper.evolution.effects import Kind
 from viewkeeper.evolution.knowledge_file import KnowledgeRead, entries_of, read_knowledge
 from viewkeeper.evolution.lineage import Lineages
@@ -53,6 +53,8 @@ class OpenProject:
         self._relations: dict[str, tuple[CatalogRelation, ...]] = {}
         # Views that are to be filled anew, and why.
         self._rebuilt: Mapping[str, str] = {}
+        # Views whose files are damaged, as the warehouse's writer found.
+        self._damaged: Mapping[str, ViewkeeperError] = {}
 
     def source(self, name: str) -> Source:
         """One of the project's sources, opened once."""
@@ -95,11 +97,16 @@ class OpenProject:
         return self._read_views().views
 
     @property
-    def bad_views(self) -> Mapping[str, UsageError]:
-        """Views that can't be kept as they are written, and why; a file that can't be read at all is
-        there by its own name."""
+    def bad_views(self) -> Mapping[str, ViewkeeperError]:
+        """Views that can't be kept as they are written or stored, and why; a file that can't be read at
+        all is there by its own name. A damaged one can be rebuilt."""
         read = self._read_views()
-        bad = dict(read.bad)
+        bad: dict[str, ViewkeeperError] = {
+            name: error
+            for name, error in self._damaged.items()
+            if name in read.views and name not in self._rebuilt
+        }
+        bad |= read.bad
         for name, view in read.views.items():
             if name not in self.virtual_views:
                 try:
@@ -241,8 +248,9 @@ class OpenProject:
             self.config = dataclasses.replace(self.config, knowledge=fresh)
             self._read, self._rebuilt = None, {}
             self.knowledge  # noqa: B018  (what is wrong with it must be said now)
-            for error in self.bad_views.values():
-                raise error
+            for name, error in self.bad_views.items():
+                if name not in self._damaged:
+                    raise error
 
     @contextlib.contextmanager
     def _or_as_before(self) -> Iterator[None]:

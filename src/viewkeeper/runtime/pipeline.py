@@ -25,7 +25,7 @@ from viewkeeper.merging.global_transactions import GlobalTransactions, Warn
 from viewkeeper.merging.groups import partition
 from viewkeeper.runtime.bulk_reading import OnRows
 from viewkeeper.runtime.ends import Union, latest
-from viewkeeper.runtime.epochs import Epochs, earliest
+from viewkeeper.runtime.epochs import Epochs, FilledView, earliest
 from viewkeeper.runtime.evolution_log import EvolutionLog
 from viewkeeper.runtime.evolving import Evolution
 from viewkeeper.runtime.feeds import Away, Back, Delivery, Failure, Feeds, Message, Remarked
@@ -510,8 +510,8 @@ class Pipeline:
         return False
 
     @contextmanager
-    def recomputed(self, view: str) -> Iterator[Any]:
-        """A view computed from its sources alone, at the state that the warehouse stands at.
+    def recomputed(self, view: str) -> Iterator[FilledView]:
+        """A view and its stores from its sources alone, at the state that the warehouse stands at.
 
         Its group rests meanwhile.
         """

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from viewkeeper.runtime.settings import storage_of
 from viewkeeper.spark.gate import answering, parsed_query
 from viewkeeper.spark.time_limit import within
-from viewkeeper.warehouse.warehouse import Snapshot, Warehouse
+from viewkeeper.warehouse.warehouse import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -74,7 +73,7 @@ def _snapshot(
     keeper: Keeper, session: SparkSession, as_of: int | None, named: set[str]
 ) -> tuple[Snapshot, list[str]]:
     """The views that a query names, as it is to see them together."""
-    warehouse = Warehouse(storage_of(keeper.config), session)
+    warehouse = keeper.warehouse(session=session)
     kept = _of(warehouse.snapshot(as_of).views, named)
     snapshot = warehouse.snapshot(as_of, kept)
     return snapshot, _of(snapshot.views, named)

@@ -82,8 +82,7 @@ class RunState:
                 audits = self._state.get("audits", {})
                 known = audits.get(event["view"], {})
                 told = {**event, "at": _now()}
-                # What could not be checked again is still what it was found to be.
-                if not (event["verdict"] == "unknown" and known.get("verdict") == "different"):
+                if not _stays_marked(known, event):
                     self._state["audits"] = audits | {event["view"]: told}
             case "rebuilt":
                 audits = self._state.get("audits", {})
@@ -115,15 +114,31 @@ class RunState:
 def read_run_state(folder: Path) -> dict[str, Any]:
     """What the last run said; ``state`` is ``stopped`` when its process is gone."""
     state = read_json(folder / FILE)
-    if not state:
+    try:
+        if not isinstance(state["views"], dict):
+            raise TypeError
+        if state["state"] != "stopped" and not _is_alive(int(state["pid"])):
+            state["state"] = "stopped"
+        approvals = state.get("standing", {}).get("approvals", [])
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        # None there, or nothing that a run wrote: a rotten file says nothing.
         return {"state": NEVER_RUN, "views": {}}
-    if state["state"] != "stopped" and not _is_alive(int(state["pid"])):
-        state["state"] = "stopped"
-    approvals = state.get("standing", {}).get("approvals", [])
     # Other groups may go on, and say so: what waits for somebody waits all the same.
     if approvals and state["state"] == "running":
         state |= {"state": "waiting", "waiting": approvals[0]}
     return state
+
+
+def _stays_marked(known: Mapping[str, Any], event: Mapping[str, Any]) -> bool:
+    """Whether a view that was found different is so still, whatever a lesser check says.
+
+    Only a comparison of all rows takes the mark away, or a rebuild of the view since.
+    """
+    if known.get("verdict") != "different" or event["verdict"] == "different":
+        return False
+    is_whole = event["verdict"] == "equal" and event.get("checked") == "all rows"
+    is_new = event.get("incarnation") != known.get("incarnation")
+    return not is_whole and not is_new
 
 
 def _kept(view: View) -> dict[str, Any]:

@@ -19,11 +19,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from viewkeeper.errors import SourceError, UsageError, ViewkeeperError
+from viewkeeper.errors import SourceError, UsageError, ViewkeeperError, WarehouseError
 from viewkeeper.runtime.audit import audited
 from viewkeeper.runtime.auditor import Auditor
 from viewkeeper.runtime.bulk_reading import RowsRead
 from viewkeeper.runtime.pipeline import Pipeline, not_kept
+from viewkeeper.runtime.remembering import refuse_older
 from viewkeeper.runtime.report import RunReport
 from viewkeeper.runtime.requests import (
     AUDIT,
@@ -35,12 +36,15 @@ from viewkeeper.runtime.requests import (
     Request,
     Requests,
 )
-from viewkeeper.runtime.settings import audit_settings_of
+from viewkeeper.runtime.settings import audit_settings_of, storage_of
 from viewkeeper.runtime.standing import Standing
 from viewkeeper.runtime.surroundings import Cycle
 from viewkeeper.runtime.traffic import changed_rows
 from viewkeeper.runtime.view import shortfall_event
 from viewkeeper.views.definition import RelationName
+from viewkeeper.warehouse.checksums import LEDGER, Damaged
+from viewkeeper.warehouse.head import OLDER
+from viewkeeper.warehouse.ledger import Ledger
 from viewkeeper.warehouse.writer import Writer
 
 if TYPE_CHECKING:
@@ -86,6 +90,7 @@ class Running:
     def run(self, *, until_caught_up: bool, for_seconds: float | None) -> RunReport:
         """As `Keeper.run`."""
         self._until_caught_up = until_caught_up
+        self._tell_older()
         with self._keeper.writer() as writer:
             self._tell_not_kept()
             self._requests.forget_old()
@@ -96,8 +101,22 @@ class Running:
             raise error
         return self._report
 
-    def _not_kept(self) -> dict[str, UsageError]:
-        """Views whose text is wrong, or does not fit: they stop alone, at the state that they have."""
+    def _tell_older(self) -> None:
+        """Say it when the warehouse is an older copy: this run goes on from there."""
+        config = self._keeper.config
+        storage = storage_of(config)
+        try:
+            if Ledger.exists(storage):
+                refuse_older(config.folder, storage)
+        except WarehouseError as error:
+            if error.code != OLDER:
+                raise
+            told = f"{error.message}: the run goes on from there"
+            self._on_event({"event": "warning", "message": told, "error": error.as_dict()})
+
+    def _not_kept(self) -> dict[str, ViewkeeperError]:
+        """Views whose text is wrong, or does not fit, or whose files are damaged: they stop alone, at the
+        state that they have."""
         return {**self._keeper.bad_views, **self._keeper.stopped_views}
 
     def _tell_not_kept(self) -> None:
@@ -140,6 +159,15 @@ class Running:
             else:
                 self._on_event({"event": "source_waiting", "error": error.as_dict()})
                 self._stop.wait(AWAY_SECONDS)
+            return not self._stop.is_set()
+        except Damaged as error:
+            if error.whose == LEDGER or error.whose in writer.damaged:
+                raise
+            # Found while the view's manager read it: the others go on without it.
+            writer.damaged[error.whose] = error
+            stopped = {"views": [error.whose], "error": error.as_dict()}
+            self._on_event({"event": "views_stopped", **stopped})
+            self._keeper.take_anew({})
             return not self._stop.is_set()
 
     def _tell_shortfalls(self, pipeline: Pipeline) -> None:

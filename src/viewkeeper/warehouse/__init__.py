@@ -10,6 +10,7 @@ then `writer` and `entries`.
       views/<view>/       columns of the view, _count (signed), _txn; in _lists the files of older states
       published/<view>/   the plain table of a view that asks for one
       _lease.json         a sign of life of the one writer
+      _head.json          the newest entry that was acknowledged, so that a lost end of the ledger is found
 
 A view's extent at transaction t is the sum of its rows numbered at most t. See docs/warehouse.md.
 """

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Union
 import pyarrow as pa
 
 from viewkeeper.errors import InvariantViolated, UsageError, invariant
+from viewkeeper.warehouse.checksums import resealed, seal_of
 from viewkeeper.warehouse.columns import check_columns, check_view_name
 from viewkeeper.warehouse.datafiles import Written
 from viewkeeper.warehouse.entries import Definition, Entry, Json, ViewState, views_to_json
@@ -175,6 +176,7 @@ def epoch_entry(
         views_json=views_to_json(views),
         statistics={view: w.tally for view, w in sorted(written.items())},
         places=commit.places,
+        chain="",
     )
 
 
@@ -189,6 +191,7 @@ def _next_state(
     before = latest.views.get(view)
     definition = schema_owner(commit, view, latest)
     definition_version = (before.definition_version if before else 0) + (view in commit.definitions)
+    files = written.files if written else ()
     if isinstance(commit.views.get(view), Extent):
         return ViewState(
             version=versions[view],
@@ -202,6 +205,7 @@ def _next_state(
             definition_version=definition_version,
             definition=definition,
             published=before.published if before else None,
+            seal=seal_of(files),
             # What transactions change together with a view of another text is not known yet.
             tied=before.tied if before and before.definition.written == definition.written else (),
         )
@@ -211,7 +215,8 @@ def _next_state(
         before,
         version=versions.get(view, before.version),
         log_rows=before.log_rows + (written.rows if written else 0),
-        log_files=before.log_files + (len(written.files) if written else 0),
+        log_files=before.log_files + len(files),
+        seal=resealed(before.seal, files),
         definition_version=definition_version,
         definition=definition,
     )
@@ -230,6 +235,7 @@ def quiet_entry(
         views_json=latest.views_json if views is None else views_to_json(views),
         statistics={},
         places="",
+        chain="",
     )
 
 

@@ -8,12 +8,14 @@ before the fold stay readable in the version before it for as long as retention 
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from viewkeeper.errors import UsageError
-from viewkeeper.warehouse.columns import TXN, stored_arrow_schema
+from viewkeeper.warehouse.checksums import Damaged, resealed
+from viewkeeper.warehouse.columns import TXN, owner_of, stored_arrow_schema
 from viewkeeper.warehouse.commits import quiet_entry
 from viewkeeper.warehouse.datafiles import (
     DataFile,
@@ -29,6 +31,8 @@ from viewkeeper.warehouse.reading import ReadPlan, extent_plan, stored_rows, sum
 from viewkeeper.warehouse.storage import storage_errors
 from viewkeeper.warehouse.tables import Addition, Conflict
 from viewkeeper.warehouse.writer import Writer
+
+log = logging.getLogger(__name__)
 
 # Up to here one process sums faster than Spark starts its tasks; above, memory matters.
 ARROW_ROWS_MAX = 1_000_000
@@ -139,7 +143,14 @@ def consolidate(
         prepared: list[_Prepared] = []
         try:
             for view, state in sorted(latest.views.items()):
-                done = _prepare(writer, latest, view, state, amortisation or Amortisation())
+                if (owner_of(view) or view) in writer.damaged:
+                    continue
+                try:
+                    done = _prepare(writer, latest, view, state, amortisation or Amortisation())
+                except Damaged as error:
+                    # It stops the housekeeping of its view alone.
+                    log.warning("%s", error)
+                    continue
                 if done is not None:
                     prepared.append(done)
             with storage_errors("consolidate"):
@@ -218,11 +229,13 @@ def _installed(writer: Writer, done: _Prepared, now: ViewState) -> ViewState:
     with storage_errors("consolidate"):
         failpoint("consolidation-after-table")
     log = [file for file in done.work.files if file.min_txn > done.state.base_txn]
+    seal = resealed(now.seal, done.written.files, done.work.files)
     if isinstance(done.work, Merge):
-        return replace(now, version=version, log_files=now.log_files - len(log) + 1)
+        return replace(now, version=version, log_files=now.log_files - len(log) + 1, seal=seal)
     return replace(
         now,
         version=version,
+        seal=seal,
         base_txn=done.base_txn,
         base_rows=done.written.rows,
         base_distinct=True,

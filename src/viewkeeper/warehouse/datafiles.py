@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from viewkeeper.algebra.types import Kind, Schema
 from viewkeeper.coding import is_coded, with_codes_kept
 from viewkeeper.errors import InvariantViolated, WarehouseError, invariant
+from viewkeeper.warehouse.checksums import checked, checked_name
 from viewkeeper.warehouse.columns import COUNT, RESERVED, TXN, stored_arrow_schema
 from viewkeeper.warehouse.entries import Tally
 from viewkeeper.warehouse.storage import Storage, storage_errors
@@ -117,30 +118,28 @@ def write_arrow(storage: Storage, folder: str, table: pa.Table, purpose: str) ->
     """Write rows in stored form as one file of the table in ``folder``. No Spark takes part."""
     if not table.num_rows:
         return Written((), Tally())
-    name = f"{purpose}-{uuid.uuid4().hex}.parquet"
-    path = storage.path(folder, name)
     # A file has one dictionary for a column; and no reader shall find in it that the column was coded.
     table = table.unify_dictionaries()
-    with storage_errors(f"write {storage.uri(folder, name)}"):
-        try:
-            pq.write_table(
-                table,
-                path,
-                filesystem=storage.filesystem,
-                compression=COMPRESSION,
-                use_dictionary=_worth_coding(table),
-                dictionary_pagesize_limit=DICTIONARY_BYTES_MAX,
-                store_schema=False,
-            )
-        except OSError:
-            # Half a file is of no use, and on a full disk its space is needed.
-            storage.remove_file(path)
-            raise
-        size = storage.filesystem.get_file_info(path).size
-    storage.sync(path)
+    content = encoded(
+        table,
+        compression=COMPRESSION,
+        use_dictionary=_worth_coding(table),
+        dictionary_pagesize_limit=DICTIONARY_BYTES_MAX,
+        store_schema=False,
+    )
+    name = checked_name(purpose, content)
+    storage.write_new(content, folder, name)
     bounds = pc.min_max(table[TXN]).as_py()
-    file = DataFile(name, size, table.num_rows, bounds["min"], bounds["max"])
+    file = DataFile(name, len(content), table.num_rows, bounds["min"], bounds["max"])
     return Written((file,), tally_of(table[COUNT]))
+
+
+def encoded(table: pa.Table, **options: Any) -> pa.Buffer:
+    """Rows as the bytes of a Parquet file, here in memory: its checksum is taken before a disk has it."""
+    sink = pa.BufferOutputStream()
+    with storage_errors("encode rows as Parquet"):
+        pq.write_table(table, sink, write_page_checksum=True, **options)
+    return sink.getvalue()
 
 
 def _worth_coding(table: pa.Table) -> list[str]:
@@ -194,9 +193,10 @@ def _measured(storage: Storage, folder: str, name: str, schema: Schema) -> Writt
         if not signed.num_rows:
             storage.remove_file(info.path)
             continue
+        name_now = checked(storage, info.path)
         invariant(not signed[TXN].null_count, "Spark wrote a row without a transaction number")
         bounds = pc.min_max(signed[TXN]).as_py()
-        path = f"{name}/{info.base_name}"
+        path = f"{name}/{name_now}"
         files.append(DataFile(path, info.size, signed.num_rows, bounds["min"], bounds["max"]))
         part = tally_of(signed[COUNT])
         tally = Tally(

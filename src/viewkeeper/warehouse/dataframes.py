@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from viewkeeper.algebra.types import Kind, Schema
 from viewkeeper.errors import InvariantViolated
 from viewkeeper.views.sql import quoted
-from viewkeeper.warehouse.columns import COUNT, RESERVED, TXN, stored_ddl
+from viewkeeper.warehouse.checksums import verified
+from viewkeeper.warehouse.columns import COUNT, RESERVED, TXN, owner_of, stored_ddl
 from viewkeeper.warehouse.datafiles import DataFile
 from viewkeeper.warehouse.reading import ReadPlan, view_folder
 from viewkeeper.warehouse.storage import Storage
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 # A log up to this size is sent to every task, so that the base is scanned and never shuffled.
 BROADCAST_ROWS_MAX = 100_000
 BROADCAST_RATIO_MIN = 4
+# Spark's readers then verify the checksum of every page that they decode.
+VERIFY_PAGES = "parquet.page.verify-checksum.enabled"
 
 
 def extent_frame(
@@ -141,7 +144,12 @@ def _read(
     if not files:
         return spark.createDataFrame([], ddl)
     folder = view_folder(plan.view)
-    frame = spark.read.schema(ddl).parquet(*(storage.spark_uri(folder, f.path) for f in files))
+    for file in files:
+        verified.check(
+            storage, storage.path(folder, file.path), file.size, owner_of(plan.view) or plan.view
+        )
+    reader = spark.read.schema(ddl).option(VERIFY_PAGES, "true")
+    frame = reader.parquet(*(storage.spark_uri(folder, f.path) for f in files))
     if all(file.min_txn > plan.after and file.max_txn <= plan.upto for file in files):
         return frame
     return frame.where(f"{TXN} > {plan.after} AND {TXN} <= {plan.upto}")

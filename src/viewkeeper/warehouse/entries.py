@@ -9,11 +9,13 @@ it is stored, or by whom.
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -43,10 +45,13 @@ LEDGER_SCHEMA = pa.schema(
         ("views", pa.string()),
         ("statistics", pa.string()),
         ("places", pa.string()),
+        ("chain", pa.string()),
     ]
 )
 # What only reads across groups need (`one_cut`), and no ledger of before had.
 PLACES = "places"
+# The hash of an entry and of the chain up to the one before; entries of an older Viewkeeper have none.
+CHAIN = "chain"
 
 
 @dataclass(frozen=True)
@@ -118,6 +123,8 @@ class Published:
     txn: int
     # Of the view: one number has two extents when it was filled anew without a transaction.
     incarnation: int = 0
+    # Of the version's files, as a view's state has one.
+    seal: str = ""
 
 
 @dataclass(frozen=True)
@@ -144,6 +151,8 @@ class ViewState:
     positions: Mapping[str, Json] = field(default_factory=dict)
     # Views that some transaction was seen to change together with this one.
     tied: tuple[str, ...] = ()
+    # Of the files that the version names (`checksums.seal_of`); none in what an older Viewkeeper wrote.
+    seal: str = ""
 
     @property
     def schema(self) -> Schema:
@@ -156,7 +165,9 @@ class ViewState:
             "published": asdict(self.published) if self.published else None,
         }
         # An older Viewkeeper reads what it knows.
-        return {name: value for name, value in said.items() if name != "tied" or value}
+        return {
+            name: value for name, value in said.items() if name not in ("tied", "seal") or value
+        }
 
     @classmethod
     def from_json(cls, value: Json) -> ViewState:
@@ -194,6 +205,7 @@ class Entry:
     statistics: Mapping[str, Tally] = field(default_factory=dict)
     # Which transaction each number stands for, encoded (`places.Places`); only where it was asked for.
     places: str = ""
+    chain: str = ""
 
     @cached_property
     def views(self) -> dict[str, ViewState]:
@@ -249,10 +261,39 @@ def to_arrow(entries: list[Entry]) -> pa.Table:
     return pa.Table.from_pylist([_row(entry) for entry in entries], schema=LEDGER_SCHEMA)
 
 
+def chained(entry: Entry, before: Entry | None) -> Entry:
+    """The entry as the next link after the one before."""
+    return replace(entry, chain=_link(_row(entry), "" if before is None else before.chain))
+
+
 def from_arrow(table: pa.Table) -> tuple[Entry, ...]:
-    """Entries in order of their numbers."""
+    """Entries in order of their numbers; raises WarehouseError where their chain is broken."""
     with understood():
-        return tuple(_entry(row) for row in table.sort_by("entry").to_pylist())
+        rows = table.sort_by("entry").to_pylist()
+        for before, row in pairwise(rows):
+            if row.get(CHAIN) and row[CHAIN] != _link(row, before.get(CHAIN) or ""):
+                raise WarehouseError(
+                    "ledger-damaged",
+                    f"entry {row['entry']} of the warehouse's ledger does not follow entry {before['entry']}",
+                    detail="its hash is not that of its content and of the chain before it",
+                    hint="restore the warehouse from a backup",
+                )
+        return tuple(map(_entry, rows))
+
+
+def _link(row: Mapping[str, Any], before: str) -> str:
+    """Over all that an entry says but its places, which not every reader has at hand."""
+    hasher = hashlib.blake2b(before.encode(), digest_size=16)
+    for name in _HASHED:
+        value = row[name]
+        told = (
+            value.astimezone(dt.UTC).isoformat() if isinstance(value, dt.datetime) else str(value)
+        )
+        # With its length before it: what moves from one column to the next is another entry.
+        content = told.encode("utf-8", "surrogatepass")
+        hasher.update(b"%d " % len(content))
+        hasher.update(content)
+    return hasher.hexdigest()
 
 
 def _row(entry: Entry) -> dict[str, object]:
@@ -263,6 +304,7 @@ def _row(entry: Entry) -> dict[str, object]:
         "views": entry.views_json,
         "statistics": _dumps(tallies),
         PLACES: entry.places or None,
+        CHAIN: entry.chain or None,
     }
 
 
@@ -275,12 +317,14 @@ def _entry(row: dict[str, Any]) -> Entry:
         views_json=row["views"],
         statistics={view: Tally(**tally) for view, tally in tallies.items()},
         places=row.get(PLACES) or "",
+        chain=row.get(CHAIN) or "",
     )
 
 
 _PLAIN = (
     "entry", "kind", "epoch", "first_txn", "last_txn", "oldest_txn", "token", "committed_at",
 )  # fmt: skip
+_HASHED = (*_PLAIN, "positions", "cut", "views", "statistics")
 
 
 def _dumps(value: Json) -> str:

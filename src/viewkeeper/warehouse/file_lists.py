@@ -12,6 +12,8 @@ import json
 from collections.abc import Iterable
 
 from viewkeeper.errors import WarehouseError
+from viewkeeper.warehouse.checksums import damaged
+from viewkeeper.warehouse.columns import owner_of
 from viewkeeper.warehouse.datafiles import DataFile
 from viewkeeper.warehouse.storage import Storage
 from viewkeeper.warehouse.tables import Table
@@ -49,7 +51,12 @@ def write_list(storage: Storage, folder: str, version: int, files: Iterable[Data
 def read_list(storage: Storage, folder: str, version: int) -> tuple[DataFile, ...] | None:
     """The files that were listed for a version; None where none were."""
     found = storage.read_bytes(folder, list_name(version))
-    return None if found is None else tuple(DataFile(*row) for row in json.loads(found))
+    try:
+        return None if found is None else tuple(DataFile(*row) for row in json.loads(found))
+    except (ValueError, TypeError) as error:
+        view = folder.rpartition("/")[2]
+        path = storage.path(folder, list_name(version))
+        raise damaged(path, owner_of(view) or view, f"it can't be read: {error}") from None
 
 
 def files_of(storage: Storage, folder: str, version: int) -> tuple[DataFile, ...]:

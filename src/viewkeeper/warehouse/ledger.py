@@ -8,23 +8,27 @@ in the same commits that append rows, so that reading it stays cheap.
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from viewkeeper.errors import UsageError, WarehouseError, invariant
+from viewkeeper.errors import UsageError, WarehouseError
+from viewkeeper.warehouse.checksums import LEDGER, checked_name, opened
+from viewkeeper.warehouse.datafiles import encoded
 from viewkeeper.warehouse.entries import (
+    CHAIN,
     LEDGER_SCHEMA,
     PLACES,
     Entry,
+    chained,
     from_arrow,
     to_arrow,
     understood,
 )
+from viewkeeper.warehouse.head import behind, forget_head, read_head
 from viewkeeper.warehouse.storage import Storage, storage_errors
 from viewkeeper.warehouse.tables import Addition, Conflict, Table
 
@@ -33,6 +37,8 @@ MERGED_FILES = 32
 # How many entries are made of a file's rows at a time by who goes back from the newest.
 ENTRIES_AT_ONCE = 16
 _NUMBERS = ("entry", "first_txn", "last_txn")
+# What a ledger of an older Viewkeeper may lack.
+_ADDED = (PLACES, CHAIN)
 _ORDINARY = tuple(name for name in LEDGER_SCHEMA.names if name != PLACES)
 # Files that were merged away are remembered in every checkpoint for so long; a week, if nothing is said.
 _FORGETFUL = {"delta.deletedFileRetentionDuration": "interval 1 hours"}
@@ -43,7 +49,9 @@ class LedgerFile:
     """One file of the ledger and the numbers of the entries in it."""
 
     path: str
+    size: int
     rows: int
+    first_entry: int
     last_entry: int
 
 
@@ -54,6 +62,7 @@ class Ledger:
         self._storage = storage
         self._table = table
         self._files = _files_of(table)
+        _check_tiles(storage, self._files)
 
     @classmethod
     def create(cls, storage: Storage, first: Entry) -> Ledger:
@@ -67,7 +76,8 @@ class Ledger:
             )
             ledger = cls(storage, table)
             if not ledger._files:
-                ledger.append(first)
+                forget_head(storage)
+                ledger.append(chained(first, None))
                 return ledger
         except Conflict:
             pass  # somebody else was faster
@@ -79,7 +89,9 @@ class Ledger:
 
     @classmethod
     def open(cls, storage: Storage) -> Ledger:
-        """The ledger as it is now. Raises UsageError when there is none."""
+        """The ledger as it is now. Raises UsageError when there is none, WarehouseError for a damaged one."""
+        # Before the ledger: a commit in between makes the ledger newer than this head, not older.
+        head = read_head(storage)
         table = Table.open(storage, FOLDER)
         if table is None or not (ledger := cls(storage, table))._files:
             raise UsageError(
@@ -87,6 +99,8 @@ class Ledger:
                 f"there is no warehouse in {storage.root}",
                 hint="viewkeeper init makes one; or correct the warehouse's path",
             )
+        if head is not None and ledger.last_entry < head.entry:
+            raise behind(storage, ledger.last_entry, head)
         return ledger
 
     @classmethod
@@ -99,8 +113,19 @@ class Ledger:
         """The last entry; reads one file."""
         (table,) = self._tables(self._files[-1:], _ORDINARY)
         with understood():
-            last = pc.index(table["entry"], self._files[-1].last_entry).as_py()
-            return from_arrow(table.slice(last, 1))[0]
+            last = pc.index(table["entry"], self.last_entry).as_py()
+            entry = from_arrow(table.slice(last, 1))[0]
+        # Each version of the ledger brings one entry, the first one its empty table.
+        if entry.chain and entry.entry != self._table.version - 1:
+            raise _damaged(
+                self._storage,
+                f"version {self._table.version} of its table ends with entry {entry.entry}",
+            )
+        return entry
+
+    @property
+    def last_entry(self) -> int:
+        return self._files[-1].last_entry
 
     def since(self, txn: int) -> tuple[Entry, ...]:
         """The entry that shows a transaction number, and all later ones; from the oldest, if none does.
@@ -137,10 +162,9 @@ class Ledger:
             return ()
         numbers = [entry.entry for entry in entries]
         if numbers != list(range(numbers[0], numbers[0] + len(numbers))):
-            raise WarehouseError(
-                "ledger-damaged",
-                f"the ledger in {self._storage.root} has gaps or doubled entries",
-                detail=f"its entries are numbered {numbers[0]} to {numbers[-1]}, {len(numbers)} rows",
+            raise _damaged(
+                self._storage,
+                f"its entries are numbered {numbers[0]} to {numbers[-1]}, {len(numbers)} rows",
             )
         return entries
 
@@ -166,16 +190,9 @@ class Ledger:
         return self._table.version
 
     def _replace(self, old: Sequence[LedgerFile], rows: pa.Table) -> None:
-        name = f"entries-{uuid.uuid4().hex}.parquet"
-        path = self._storage.path(FOLDER, name)
-        with storage_errors(f"write {self._storage.uri(FOLDER, name)}"):
-            try:
-                pq.write_table(rows, path, filesystem=self._storage.filesystem)
-            except OSError:
-                self._storage.remove_file(path)
-                raise
-            size = self._storage.filesystem.get_file_info(path).size
-        self._storage.sync(path)
+        content = encoded(rows)
+        name = checked_name("entries", content)
+        self._storage.write_new(content, FOLDER, name)
         range = pc.min_max(rows.column("entry")).as_py()
         statistics = json.dumps(
             {
@@ -184,10 +201,11 @@ class Ledger:
                 "maxValues": {"entry": range["max"]},
             }
         )
-        addition = Addition(name, size, statistics)
+        addition = Addition(name, len(content), statistics)
         self._table.commit(LEDGER_SCHEMA, [addition], [file.path for file in old])
         kept = [file for file in self._files if file not in old]
-        self._files = [*kept, LedgerFile(name, rows.num_rows, range["max"])]
+        file = LedgerFile(name, len(content), rows.num_rows, range["min"], range["max"])
+        self._files = [*kept, file]
 
     def _read(
         self, files: Sequence[LedgerFile], columns: Sequence[str] | None
@@ -206,11 +224,19 @@ class Ledger:
         with storage_errors(f"read the ledger in {self._storage.root}"):
             for file in files:
                 path = self._storage.path(FOLDER, file.path)
-                reader = pq.ParquetFile(path, filesystem=self._storage.filesystem)
+                reader = opened(self._storage, path, file.size, LEDGER)
                 table = reader.read(None if columns is None else list(columns))
-                if columns is None and PLACES not in table.column_names:
-                    nothing = pa.nulls(table.num_rows, LEDGER_SCHEMA.field(PLACES).type)
-                    table = table.append_column(PLACES, nothing)
+                numbers = pc.min_max(table["entry"]).as_py()
+                if (table.num_rows, *numbers.values()) != (
+                    file.rows, file.first_entry, file.last_entry,
+                ):  # fmt: skip
+                    raise _damaged(self._storage, f"its table tells wrong numbers of {file.path}")
+                for name in () if columns is not None else _ADDED:
+                    if name not in table.column_names:
+                        nothing = pa.nulls(table.num_rows, LEDGER_SCHEMA.field(name).type)
+                        table = table.append_column(name, nothing)
+                if columns is None:
+                    table = table.select(LEDGER_SCHEMA.names)
                 tables.append(table)
         return tables
 
@@ -234,7 +260,33 @@ def merged_tail(rows: Sequence[int]) -> int:
 
 def _files_of(table: Table) -> list[LedgerFile]:
     rows = table.arrow_actions().to_pylist()
-    files = [LedgerFile(row["path"], row["num_records"], row["max.entry"]) for row in rows]
-    files.sort(key=lambda file: file.last_entry)
-    invariant(len({f.last_entry for f in files}) == len(files), "two ledger files end alike")
+    with understood():
+        files = [
+            LedgerFile(
+                row["path"],
+                row["size_bytes"],
+                row["num_records"],
+                row["min.entry"],
+                row["max.entry"],
+            )
+            for row in rows
+        ]
+        files.sort(key=lambda file: file.last_entry)
     return files
+
+
+def _check_tiles(storage: Storage, files: Sequence[LedgerFile]) -> None:
+    """Raise unless the files hold one entry after the other, each once: none is lost, none came back."""
+    wrong = [f for f in files if f.rows != f.last_entry - f.first_entry + 1]
+    wrong += [b for a, b in pairwise(files) if b.first_entry != a.last_entry + 1]
+    if wrong:
+        raise _damaged(storage, f"its file {wrong[0].path} does not follow the one before")
+
+
+def _damaged(storage: Storage, found: str) -> WarehouseError:
+    return WarehouseError(
+        "ledger-damaged",
+        f"the ledger in {storage.root} has gaps or doubled entries",
+        detail=found,
+        hint="restore the warehouse from a backup",
+    )

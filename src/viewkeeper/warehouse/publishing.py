@@ -16,8 +16,10 @@ from dataclasses import replace
 import pyarrow.parquet as pq
 
 from viewkeeper.arrow import arrow_schema
+from viewkeeper.errors import WarehouseError
+from viewkeeper.warehouse.checksums import checked, checked_name, seal_of
 from viewkeeper.warehouse.commits import quiet_entry
-from viewkeeper.warehouse.datafiles import COMPRESSION, spark_error
+from viewkeeper.warehouse.datafiles import COMPRESSION, DataFile, encoded, spark_error
 from viewkeeper.warehouse.dataframes import extent_frame
 from viewkeeper.warehouse.entries import Entry, Published
 from viewkeeper.warehouse.faults import failpoint
@@ -48,8 +50,9 @@ def publish(writer: Writer) -> tuple[str, ...]:
         unwanted = {v for v, s in latest.views.items() if s.published and not s.definition.publish}
         shown: dict[str, Published | None] = dict.fromkeys(unwanted)
         for view, plan in plans.items():
-            version = _publish(writer, plan)
-            shown[view] = Published(version, latest.last_txn, latest.views[view].incarnation)
+            version, seal = _publish(writer, plan, latest.views[view].published)
+            incarnation = latest.views[view].incarnation
+            shown[view] = Published(version, latest.last_txn, incarnation, seal)
         if not shown:
             return ()
         with writer.lock:
@@ -66,7 +69,7 @@ def _due(writer: Writer, latest: Entry) -> dict[str, ReadPlan]:
     """How to read the views whose plain table is not what they are now."""
     plans = {}
     for view, state in sorted(latest.views.items()):
-        if not state.definition.publish:
+        if not state.definition.publish or view in writer.damaged:
             continue
         plan = extent_plan(writer.storage, view, state, latest.last_txn)
         known = state.published
@@ -76,24 +79,42 @@ def _due(writer: Writer, latest: Entry) -> dict[str, ReadPlan]:
     return plans
 
 
-def _publish(writer: Writer, plan: ReadPlan) -> int:
-    """The rows of the plan as a new version of the plain table; its number."""
+def _publish(writer: Writer, plan: ReadPlan, known: Published | None) -> tuple[int, str]:
+    """The rows of the plan as a new version of the plain table; its number, and the seal of its files."""
     storage = writer.storage
     folder = published_folder(plan.view)
     schema = arrow_schema(plan.schema)
-    repair_torn_log(storage, folder)
     try:
-        table = Table.open(storage, folder) or Table.create(storage, folder, schema)
-        additions = _plain_files(writer, plan, folder)
-        version = table.commit(schema, additions, replace=True)
+        repair_torn_log(storage, folder, known.version if known else -1, plan.view)
+        table = Table.open(storage, folder)
+    except WarehouseError:
+        # Damaged: it is written as a whole, so nothing of the old one is needed.
+        storage.remove_tree(folder)
+        table = None
+    try:
+        table = table or Table.create(storage, folder, schema)
+        files = _plain_files(writer, plan, folder)
+        version = table.commit(schema, [plain_addition(file) for file in files], replace=True)
     except Conflict as error:
         raise writer.disturbed(f"the plain table of {plan.view}", error) from None
     with storage_errors("publish"):
         failpoint("publish-after-table")
-    return version
+    return version, seal_of(files)
 
 
-def _plain_files(writer: Writer, plan: ReadPlan, folder: str) -> list[Addition]:
+def plain_addition(file: DataFile) -> Addition:
+    return Addition(file.path, file.size, f'{{"numRecords": {file.rows}}}')
+
+
+def published_files(table: Table) -> list[DataFile]:
+    """The files of a plain table's version, as they are sealed: its rows have no numbers."""
+    rows = table.arrow_actions().to_pylist()
+    return [
+        DataFile(row["path"], row["size_bytes"], row.get("num_records") or 0, 0, 0) for row in rows
+    ]
+
+
+def _plain_files(writer: Writer, plan: ReadPlan, folder: str) -> list[DataFile]:
     storage = writer.storage
     name = f"rows-{uuid.uuid4().hex}"
     if writer.spark is not None and plan.base_rows + plan.log_rows > ARROW_ROWS_MAX:
@@ -108,25 +129,22 @@ def _plain_files(writer: Writer, plan: ReadPlan, folder: str) -> list[Addition]:
             raise spark_error(f"publish {plan.view}", error) from error
     else:
         storage.make_folder(folder, name)
-        path = storage.path(folder, name, "part-0.parquet")
-        with storage_errors(f"publish {plan.view}"):
-            pq.write_table(
-                repeated(extent(storage, plan, distinct=False)),
-                path,
-                filesystem=storage.filesystem,
-                compression=COMPRESSION,
-            )
-    return _additions(writer, folder, name)
+        rows = repeated(extent(storage, plan, distinct=False))
+        content = encoded(rows, compression=COMPRESSION)
+        file = f"{name}/{checked_name('part', content)}"
+        storage.write_new(content, folder, file)
+        return [DataFile(file, len(content), rows.num_rows, 0, 0)]
+    return _spark_files(writer, folder, name)
 
 
-def _additions(writer: Writer, folder: str, name: str) -> list[Addition]:
+def _spark_files(writer: Writer, folder: str, name: str) -> list[DataFile]:
     storage = writer.storage
-    found = [i for i in storage.list_files(folder, name) if i.path.endswith(".parquet")]
-    storage.sync(storage.path(folder, name), *(info.path for info in found))
-    additions = []
-    for info in found:
-        with storage_errors(f"read {info.path}"):
-            rows = pq.ParquetFile(info.path, filesystem=storage.filesystem).metadata.num_rows
-        statistics = f'{{"numRecords": {rows}}}'
-        additions.append(Addition(f"{name}/{info.base_name}", info.size, statistics))
-    return additions
+    files = []
+    for info in storage.list_files(folder, name):
+        if info.path.endswith(".parquet"):
+            with storage_errors(f"read {info.path}"):
+                rows = pq.ParquetFile(info.path, filesystem=storage.filesystem).metadata.num_rows
+            files.append(DataFile(f"{name}/{checked(storage, info.path)}", info.size, rows, 0, 0))
+    paths = (storage.path(folder, file.path) for file in files)
+    storage.sync(storage.path(folder, name), *paths)
+    return files

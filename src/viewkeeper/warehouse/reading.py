@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from viewkeeper.algebra.types import Schema
-from viewkeeper.warehouse.columns import COUNT, TXN, stored_arrow_schema
+from viewkeeper.warehouse.checksums import damaged, opened, seal_of
+from viewkeeper.warehouse.columns import COUNT, TXN, owner_of, stored_arrow_schema
 from viewkeeper.warehouse.datafiles import DataFile, check_file_schema
 from viewkeeper.warehouse.entries import ViewState
 from viewkeeper.warehouse.file_lists import files_of
@@ -83,7 +84,27 @@ def segment_plan(storage: Storage, view: str, segment: Segment) -> ReadPlan:
 
 
 def _files(storage: Storage, view: str, state: ViewState) -> tuple[DataFile, ...]:
-    return files_of(storage, view_folder(view), state.version)
+    files = files_of(storage, view_folder(view), state.version)
+    check_seal(storage, view, state, files)
+    return files
+
+
+def check_seal(storage: Storage, view: str, state: ViewState, files: Sequence[DataFile]) -> None:
+    """Raise unless these are the files that the ledger says; one of before has no seal."""
+    where = storage.uri(view_folder(view))
+    sealed_as(where, owner_of(view) or view, state.version, state.seal, files)
+
+
+def sealed_as(where: str, whose: str, version: int, seal: str, files: Sequence[DataFile]) -> None:
+    """Raise unless a version of a table names the files that were sealed."""
+    found = seal_of(files)
+    if seal and found != seal:
+        raise damaged(
+            where,
+            whose,
+            f"version {version} of the table names other files than the ledger: expected the seal "
+            f"{seal}; found {found}",
+        )
 
 
 def stored_rows(storage: Storage, plan: ReadPlan) -> pa.Table:
@@ -112,8 +133,8 @@ def _file_rows(storage: Storage, plan: ReadPlan, file: DataFile) -> pa.Table:
 
 def _opened(storage: Storage, plan: ReadPlan, file: DataFile) -> pq.ParquetFile:
     path = storage.path(view_folder(plan.view), file.path)
+    reader = opened(storage, path, file.size, owner_of(plan.view) or plan.view)
     with storage_errors(f"read {path}"):
-        reader = pq.ParquetFile(path, filesystem=storage.filesystem)
         check_file_schema(path, reader.schema_arrow, plan.schema)
     return reader
 

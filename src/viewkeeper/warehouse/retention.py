@@ -92,7 +92,7 @@ def _protected(
 ) -> dict[str, tuple[int, ...]]:
     """For each view: the last version of each base that a promised state needs, and recent ones."""
     versions: dict[str, set[int]] = {}
-    for view, bases in _bases(kept).items():
+    for view, bases in bases_of(kept).items():
         for base, following in zip(bases, [*bases[1:], None], strict=True):
             same = following is not None and following.incarnation == base.incarnation
             # From the next base on, states are read from there.
@@ -106,7 +106,7 @@ def _protected(
 
 
 @dataclass(frozen=True)
-class _Base:
+class Base:
     """The last version that rests on one base, and the newest transaction it heard of."""
 
     incarnation: int
@@ -115,13 +115,13 @@ class _Base:
     reached: int
 
 
-def _bases(entries: Sequence[Entry]) -> dict[str, list[_Base]]:
+def bases_of(entries: Sequence[Entry]) -> dict[str, list[Base]]:
     """Each view's bases in order of time."""
-    found: dict[str, dict[tuple[int, int], _Base]] = {}
+    found: dict[str, dict[tuple[int, int], Base]] = {}
     for entry in entries:
         for view, state in entry.views.items():
             key = (state.incarnation, state.base_txn)
-            found.setdefault(view, {})[key] = _Base(*key, state.version, entry.last_txn)
+            found.setdefault(view, {})[key] = Base(*key, state.version, entry.last_txn)
     return {view: list(bases.values()) for view, bases in found.items()}
 
 

@@ -159,6 +159,19 @@ class Storage:
             if self.is_local:
                 os.replace(written, target)
 
+    def write_new(self, content: pa.Buffer, *parts: str) -> None:
+        """Write a file that nothing names yet, durably."""
+        path = self.path(*parts)
+        with storage_errors(f"write {self.uri(*parts)}"):
+            try:
+                with self.filesystem.open_output_stream(path) as stream:
+                    stream.write(content)
+            except OSError:
+                # Half a file is of no use, and on a full disk its space is needed.
+                self.remove_file(path)
+                raise
+        self.sync(path)
+
     def list_files(self, *parts: str) -> list[fs.FileInfo]:
         """All files below a place, sorted by path; none when there is no such place."""
         selector = fs.FileSelector(self.path(*parts), allow_not_found=True, recursive=True)
@@ -205,6 +218,11 @@ def storage_errors(action: str) -> Iterator[None]:
         yield
     except (OSError, DeltaError, pa.ArrowException) as error:
         raise _translated(error, action) from error
+    except BaseException as error:
+        # delta-rs gives up this way on a log that makes no sense to it; it is no Exception of Python's.
+        if type(error).__name__ != "PanicException":
+            raise
+        raise _translated(RuntimeError(str(error)), action) from error
 
 
 def _translated(error: Exception, action: str) -> WarehouseError:

@@ -17,7 +17,8 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction, RemoveAction
 
 from viewkeeper.errors import WarehouseError
-from viewkeeper.warehouse.columns import TXN
+from viewkeeper.warehouse.checksums import damaged
+from viewkeeper.warehouse.columns import TXN, owner_of
 from viewkeeper.warehouse.datafiles import DataFile
 from viewkeeper.warehouse.storage import Storage, storage_errors
 
@@ -118,8 +119,14 @@ class Table:
         return pa.table(self._delta.get_add_actions(flatten=True))
 
     def files(self) -> tuple[DataFile, ...]:
-        """The data files of a view table's version, sorted by path."""
-        rows = self.arrow_actions().to_pylist()
+        """The data files of a view table's version, sorted by path; raises `Damaged` for another table's."""
+        actions = self.arrow_actions()
+        needed = {"path", "size_bytes", "num_records", f"min.{TXN}", f"max.{TXN}"}
+        if missing := sorted(needed - set(actions.column_names)):
+            view = self.folder.rpartition("/")[2]
+            told = f"its log does not tell {', '.join(missing)} of its files"
+            raise damaged(self._storage.uri(self.folder), owner_of(view) or view, told)
+        rows = actions.to_pylist()
         return tuple(
             DataFile(
                 row["path"],

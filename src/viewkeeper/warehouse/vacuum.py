@@ -8,24 +8,29 @@ never touched; neither is a commit that leads to one.
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from pyarrow.fs import FileInfo
 
+from viewkeeper.errors import WarehouseError
+from viewkeeper.warehouse.columns import owner_of
 from viewkeeper.warehouse.commits import quiet_entry
 from viewkeeper.warehouse.faults import failpoint
-from viewkeeper.warehouse.file_lists import COMPLETE, list_name, read_list
+from viewkeeper.warehouse.file_lists import COMPLETE, files_of, list_name, read_list
 from viewkeeper.warehouse.file_lists import FOLDER as FOLDER_OF_LISTS
 from viewkeeper.warehouse.ledger import FOLDER
 from viewkeeper.warehouse.publishing import PUBLISHED, published_folder
-from viewkeeper.warehouse.reading import VIEWS, view_folder
+from viewkeeper.warehouse.reading import VIEWS, check_seal, view_folder
 from viewkeeper.warehouse.retention import Retention, VacuumPlan, vacuum_plan
 from viewkeeper.warehouse.storage import Storage, storage_errors
 from viewkeeper.warehouse.tables import Table
 from viewkeeper.warehouse.trimming import old_commits
 from viewkeeper.warehouse.writer import Writer
+
+logger = logging.getLogger(__name__)
 
 _LOG = "_delta_log/"
 
@@ -85,7 +90,14 @@ def _doomed(writer: Writer, plan: VacuumPlan, grace_until: float) -> list[FileIn
     storage = writer.storage
     doomed = _ledger_garbage(writer, grace_until)
     for view, versions in plan.protected.items():
-        doomed += _table_garbage(storage, view_folder(view), set(versions))
+        if (owner_of(view) or view) in writer.damaged:
+            continue
+        try:
+            _check_seals(storage, plan, view, versions)
+            doomed += _table_garbage(storage, view_folder(view), set(versions))
+        except (WarehouseError, ValueError) as error:
+            # What names the view's files is damaged: all of them stay for who mends it.
+            logger.warning("%s", error)
     for view, versions in plan.protected_published.items():
         folder = published_folder(view)
         # Other tools read the latest version, whether or not the ledger got to hear of it.
@@ -93,6 +105,15 @@ def _doomed(writer: Writer, plan: VacuumPlan, grace_until: float) -> list[FileIn
         shown = set() if latest is None else {latest.version}
         doomed += _table_garbage(storage, folder, {*versions, *shown})
     return doomed
+
+
+def _check_seals(storage: Storage, plan: VacuumPlan, view: str, versions: Iterable[int]) -> None:
+    """Raise unless every protected version names the files that the ledger says it names."""
+    states = {e.views[view].version: e.views[view] for e in plan.kept if view in e.views}
+    for version in versions:
+        if version in states:
+            files = files_of(storage, view_folder(view), version)
+            check_seal(storage, view, states[version], files)
 
 
 def _folders(storage: Storage, parent: str) -> list[str]:

@@ -7,6 +7,7 @@ between leaves files and table versions that nobody names, and the next writer p
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import threading
 from collections.abc import Callable, Mapping
@@ -18,7 +19,8 @@ import pyarrow as pa
 
 from viewkeeper.errors import ViewkeeperError, WarehouseError, invariant
 from viewkeeper.warehouse import lease
-from viewkeeper.warehouse.columns import stored_arrow_schema
+from viewkeeper.warehouse.checksums import LEDGER, Damaged, seal_of
+from viewkeeper.warehouse.columns import owner_of, stored_arrow_schema
 from viewkeeper.warehouse.commits import (
     EpochCommit,
     Extent,
@@ -36,9 +38,10 @@ from viewkeeper.warehouse.datafiles import (
     write_spark,
 )
 from viewkeeper.warehouse.dataframes import stored_frame
-from viewkeeper.warehouse.entries import Entry
+from viewkeeper.warehouse.entries import Entry, chained
 from viewkeeper.warehouse.faults import failpoint
 from viewkeeper.warehouse.file_lists import begin_lists, write_list
+from viewkeeper.warehouse.head import read_head, write_head
 from viewkeeper.warehouse.ledger import FOLDER, Ledger
 from viewkeeper.warehouse.reading import view_folder
 from viewkeeper.warehouse.recovery import recovered_tables, repair_torn_log
@@ -77,7 +80,12 @@ class Writer:
         # Held through a whole consolidation or vacuum: those two must not overlap.
         self.maintenance_lock = threading.RLock()
         lease.check_free(storage, clock())
-        repair_torn_log(storage, FOLDER)
+        # Told of every entry once it is durable.
+        self.remember: Callable[[Entry], None] = lambda entry: None
+        # Views that can't be committed to as they are, and why: a new extent brings one back.
+        self.damaged: dict[str, Damaged] = {}
+        head = read_head(storage)
+        repair_torn_log(storage, FOLDER, 0 if head is None else head.entry + 1, LEDGER)
         self._ledger = Ledger.open(storage)
         self._latest = self._ledger.latest()
         self._latest.views  # noqa: B018  (raises for an entry that we can't carry on from)
@@ -90,6 +98,7 @@ class Writer:
         self._tables_are_stale = True
         try:
             self.settled()
+            self._seal_old()
         except BaseException:
             self._heartbeat.close()
             raise
@@ -97,7 +106,7 @@ class Writer:
     def _claim(self) -> int:
         """Become the only one who can append: everybody else's ledger is out of date from here."""
         claim = quiet_entry(self._latest, "lease", self.clock())
-        claim = replace(claim, token=self._latest.token + 1)
+        claim = chained(replace(claim, token=self._latest.token + 1), self._latest)
         try:
             self._ledger.append(claim)
         except Conflict:
@@ -107,8 +116,20 @@ class Writer:
                 hint="stop it, or leave it to its work",
             ) from None
         self._latest = claim
+        self._tell_head(claim)
         failpoint("after-claim")
         return claim.token
+
+    def _seal_old(self) -> None:
+        """Seal the files of views that an older Viewkeeper wrote, as they are found now."""
+        unsealed = {
+            view: replace(state, seal=seal_of(self._tables[view].files()))
+            for view, state in self._latest.views.items()
+            if not state.seal and view in self._tables
+        }
+        if unsealed:
+            views = self._latest.views | unsealed
+            self.append(quiet_entry(self._latest, "lease", self.clock(), views))
 
     @property
     def latest(self) -> Entry:
@@ -136,6 +157,8 @@ class Writer:
                     for view in sorted(epoch.views):
                         if view not in self._latest.views:
                             self._clear_place(view)
+                        elif view not in self._tables:
+                            self._give_up(epoch, view)
                         written[view] = self._write(epoch, view)
                         check_written(epoch, view, written[view])
                     failpoint("after-files")
@@ -146,11 +169,13 @@ class Writer:
                 raise
             entry = epoch_entry(epoch, self._latest, written, versions, self.clock())
             try:
-                return self.append(entry)
+                entry = self.append(entry)
+                self._mend(epoch)
+                return entry
             except WarehouseError:
                 # Surely not in: the space may be needed. A store, unlike a folder, may still write
                 # what it was told to write before; there, vacuum will know.
-                is_in = self._ledger_is_stale or self._latest == entry
+                is_in = self._ledger_is_stale or _is_same(self._latest, entry)
                 if self.storage.is_local and not is_in:
                     self.forget(written)
                 raise
@@ -188,7 +213,8 @@ class Writer:
         versions = {}
         anew = {view for view, change in epoch.views.items() if isinstance(change, Extent)}
         for view in (anew | epoch.dropped) & self._latest.views.keys():
-            self.list_files(view)
+            if view in self._tables:
+                self.list_files(view)
         for view, files in written.items():
             schema = stored_arrow_schema(schema_owner(epoch, view, self._latest).schema)
             additions = [Addition.of(file) for file in files.files]
@@ -223,14 +249,27 @@ class Writer:
         """Make room for a new view: something of its name may be left, whole or in pieces."""
         folder = view_folder(view)
         self._tables.pop(view, None)  # of a view dropped since: vacuum may have taken its files
-        if any(view in entry.views for entry in self._ledger.entries()):
+        named = [e.views[view].version for e in self._ledger.entries() if view in e.views]
+        if named:
             # Dropped, and still readable at older states: the table goes on.
-            repair_torn_log(self.storage, folder)
+            repair_torn_log(self.storage, folder, max(named), view)
             left = Table.open(self.storage, folder)
             if left is not None:
                 self._tables[view] = left
         else:
             self.storage.remove_tree(folder)
+
+    def _give_up(self, epoch: EpochCommit, view: str) -> None:
+        """Make room where the table's log is damaged: for a new extent, and for nothing else."""
+        if not isinstance(epoch.views[view], Extent):
+            raise self.damaged[owner_of(view) or view]
+        self.storage.remove_tree(view_folder(view))
+
+    def _mend(self, epoch: EpochCommit) -> None:
+        """Views that got a new extent, or are gone, are well again."""
+        whole = {view for view, change in epoch.views.items() if isinstance(change, Extent)}
+        for view in (whole | epoch.dropped) & self.damaged.keys():
+            del self.damaged[view]
 
     def disturbed(self, what: str, error: Conflict) -> WarehouseError:
         """The error for tables that move under our hands."""
@@ -258,6 +297,7 @@ class Writer:
         With ``kept`` the ledger is cut down to these entries in the same commit. For the writer's
         own parts (commits, consolidation, vacuum), which hold `lock`.
         """
+        entry = chained(entry, self._latest)
         try:
             with storage_errors("write the ledger"):
                 failpoint("before-ledger")
@@ -275,9 +315,16 @@ class Writer:
             self.unsettle()
             raise
         self._latest = entry
+        self._tell_head(entry)
         with storage_errors("write the ledger"):
             failpoint("after-ledger")
         return entry
+
+    def _tell_head(self, entry: Entry) -> None:
+        """Remember the entry elsewhere. A disk that is full for it now is no reason to stop."""
+        with contextlib.suppress(ViewkeeperError, OSError):
+            write_head(self.storage, entry)
+            self.remember(entry)
 
     def _not_appended(self, error: Exception) -> WarehouseError:
         if isinstance(error, WarehouseError):
@@ -312,7 +359,11 @@ class Writer:
         """
         self._reread()
         if self._tables_are_stale:
-            self._tables = recovered_tables(self.storage, self._latest)
+            found = recovered_tables(self.storage, self._latest)
+            self._tables = found.tables
+            # In place: the run holds on to this very object.
+            self.damaged.clear()
+            self.damaged.update(found.damaged)
             self._tables_are_stale = False
         return self._latest
 

@@ -6,11 +6,13 @@ import datetime as dt
 import decimal
 import json
 import math
+import random
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import typer
 from epoch_workload import SCHEMAS, Replay, counted, empty_epoch, epoch, key
@@ -31,7 +33,7 @@ from viewkeeper.algebra.types import (
     decimal_type,
 )
 from viewkeeper.cli import warehouse as commands
-from viewkeeper.errors import UsageError
+from viewkeeper.errors import UsageError, WarehouseError
 from viewkeeper.warehouse import (
     Amortisation,
     Changes,
@@ -45,12 +47,15 @@ from viewkeeper.warehouse import (
     publish,
     publishing,
 )
+from viewkeeper.warehouse.checksums import checksum_in
 from viewkeeper.warehouse.columns import stored_arrow_schema, stored_ddl
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+SPARK_FLIPS = 200
 
 TYPES = Schema(
     (
@@ -252,3 +257,58 @@ def test_query_tells_what_is_wrong_with_a_query(project: Path) -> None:
         run(project, "query", "SELECT nothing FROM orders")
     with pytest.raises(UsageError, match="there is no state 41 yet"):
         run(project, "query", "SELECT 1", "--as-of", "41")
+
+
+def test_spark_verifies_every_page_and_the_driver_the_rest(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bit of a page's data, with nothing but Spark's own reader to find it; then a bit of the footer."""
+    warehouse = Warehouse.create(tmp_path / "w", spark=spark)
+    schema = Schema.of(id=INTEGER)
+    rows = pa.table({"id": list(range(5_000)), "_count": [1] * 5_000})
+    with warehouse.writer() as writer:
+        views = {"arrow": Extent(rows), "by_spark": Extent(spark.createDataFrame(rows.to_pandas()))}
+        definitions = dict.fromkeys(views, Definition(schema))
+        writer.commit(EpochCommit(1, 0, views, definitions=definitions))
+    for view in views:
+        (file, *_) = warehouse.snapshot()._plan(view).files
+        assert checksum_in(file.path), "Spark's files get a checksum, too"
+        path = tmp_path / "w" / "views" / view / file.path
+        good = path.read_bytes()
+        column = pq.ParquetFile(path).metadata.row_group(0).column(0)
+        start = column.dictionary_page_offset or column.data_page_offset
+        for place, trusting in ((start + column.total_compressed_size - 2, True), (-20, False)):
+            content = bytearray(good)
+            content[place] ^= 8
+            path.write_bytes(content)
+            with monkeypatch.context() as patch:
+                if trusting:
+                    patch.setattr(dataframes.verified, "check", lambda *arguments: None)
+                with pytest.raises(Exception, match=r"(?i)checksum|crc"):
+                    warehouse.read(view).collect()
+            path.write_bytes(good)
+        assert warehouse.read(view).count() == 5_000
+
+
+def test_random_bits_are_never_read_by_spark(tmp_path: Path, spark: SparkSession) -> None:
+    warehouse = Warehouse.create(tmp_path / "w", spark=spark)
+    rows = pa.table({"id": list(range(300)), "_count": [1] * 300})
+    with warehouse.writer() as writer:
+        views = {"v": Extent(spark.createDataFrame(rows.to_pandas()))}
+        writer.commit(
+            EpochCommit(1, 0, views, definitions={"v": Definition(Schema.of(id=INTEGER))})
+        )
+        change = pa.table({"id": [1_000], "_count": [1], "_txn": [1]})
+        writer.commit(EpochCommit(1, 1, {"v": Changes(change)}))
+    rng = random.Random(5)
+    for _ in range(SPARK_FLIPS):
+        file = rng.choice(warehouse.snapshot()._plan("v").files)
+        path = tmp_path / "w" / "views" / "v" / file.path
+        good = path.read_bytes()
+        content = bytearray(good)
+        content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+        path.write_bytes(content)
+        with pytest.raises(WarehouseError, match="file-damaged"):
+            warehouse.read("v").collect()
+        path.write_bytes(good)
+    assert warehouse.read("v").count() == 301

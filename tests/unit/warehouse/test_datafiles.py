@@ -104,8 +104,10 @@ def test_a_coded_column_is_written_as_any_other(tmp_path: Path) -> None:
 def test_a_file_with_other_columns_is_refused_when_it_is_read(tmp_path: Path) -> None:
     storage = Storage.at(tmp_path)
     storage.make_folder("views/v")
-    pq.write_table(pa.table({"x": ["text"]}), tmp_path / "views" / "v" / "wrong.parquet")
-    plan = ReadPlan("v", SCHEMA, (DataFile("wrong.parquet", 1, 1, 1, 1),), (), True, -1, 1)
+    path = tmp_path / "views" / "v" / "wrong.parquet"
+    pq.write_table(pa.table({"x": ["text"]}), path)
+    file = DataFile("wrong.parquet", path.stat().st_size, 1, 1, 1)
+    plan = ReadPlan("v", SCHEMA, (file,), (), True, -1, 1)
     with pytest.raises(WarehouseError, match="wrong-file-schema"):
         extent(storage, plan)
     with pytest.raises(WarehouseError, match="wrong-file-schema"):

@@ -6,6 +6,7 @@ rows that the feed can't see, and is `Unknown`: the feed stops there. Pure.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
