@@ -27,15 +27,31 @@ pytestmark = pytest.mark.xdist_group("postgres")
 FAR = "127.1"
 
 
-@pytest.mark.parametrize("host", ["localhost", "LocalHost", "127.0.0.1", "127.9.9.9", "::1", "[::1]"])
+@pytest.mark.parametrize(
+    "host", ["localhost", "LocalHost", "127.0.0.1", "127.9.9.9", "::1", "[::1]"]
+)
 def test_these_are_this_machine(host):
     assert is_loopback(host)
 
 
 @pytest.mark.parametrize(
     "host",
-    ["", "127.1", "0.0.0.0", "::", "10.0.0.1", "localhost.example", "127.0.0.1.example", "db1"]
-    + ["127.0.0.1,db1", "xn--localhost", "localhost,db1", "2130706433", "fe80::1%lo", "::ffff:10.0.0.1"],
+    [
+        "",
+        "127.1",
+        "0.0.0.0",
+        "::",
+        "10.0.0.1",
+        "localhost.example",
+        "127.0.0.1.example",
+        "db1",
+        "127.0.0.1,db1",
+        "xn--localhost",
+        "localhost,db1",
+        "2130706433",
+        "fe80::1%lo",
+        "::ffff:10.0.0.1",
+    ],
 )
 def test_these_may_be_another(host):
     assert not is_loopback(host)
@@ -61,7 +77,11 @@ def test_postgres_is_verified_off_loopback_by_default():
 
 
 def test_the_environment_leads_no_link_elsewhere(monkeypatch):
-    for name, value in {"PGHOSTADDR": "10.9.9.9", "PGSSLMODE": "disable", "PGREQUIREAUTH": "none"}.items():
+    for name, value in {
+        "PGHOSTADDR": "10.9.9.9",
+        "PGSSLMODE": "disable",
+        "PGREQUIREAUTH": "none",
+    }.items():
         monkeypatch.setenv(name, value)
     chosen = libpq_options("postgresql://keeper:word@db1/d")
     assert chosen["hostaddr"] == ""
@@ -159,12 +179,10 @@ def test_mariadb_off_loopback(certificates, monkeypatch):
         with pytest.raises(SourceError, match="certificate verify failed"):
             read_everything(url(server, f"?ssl_ca={certificates.other_authority}"))
     # A certificate of another name, by an authority that the machine trusts: the driver took it.
-    with (
-        PrivateMariaDB(settings=settings(certificates.other_certificate)) as server,
-        pytest.raises(SourceError, match="certificate verify failed"),
-    ):
+    with PrivateMariaDB(settings=settings(certificates.other_certificate)) as server:
         server.connect().cursor().execute("CREATE DATABASE d")
-        read_everything(url(server))
+        with pytest.raises(SourceError, match="certificate verify failed"):
+            read_everything(url(server))
     # Without TLS it is not spoken to.
     with (
         PrivateMariaDB(settings={"skip-ssl": ""}) as server,

@@ -132,7 +132,14 @@ class _Babbling(RogueServer):
 
 @pytest.mark.parametrize(
     "words",
-    [b"", b"\x00", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x01\0\0\0\x0a", bytes(range(64)), b"\xff" * 40],
+    [
+        b"",
+        b"\x00",
+        b"HTTP/1.1 400 Bad Request\r\n\r\n",
+        b"\x01\0\0\0\x0a",
+        bytes(range(64)),
+        b"\xff" * 40,
+    ],
 )
 @pytest.mark.parametrize("scheme", ["postgresql", "mariadb"])
 def test_what_is_no_server_of_its_kind_is_a_named_error(scheme, words):

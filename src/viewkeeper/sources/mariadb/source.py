@@ -59,7 +59,8 @@ class MariaDBSource(Source):
     ) -> None:
         self.name = name
         self._url = url
-        self._feed_url = feed_url or url
+        # Whoever reads the log needs no right in any database, and so must not ask for one.
+        self._feed_url = replace(feed_url or url, database="")
         self._allow_setup = allow_setup
         self._catalogue = Catalogue(name, url.database)
         self._control: Link | None = None
@@ -103,7 +104,7 @@ class MariaDBSource(Source):
                 yield event
 
     def setup_sql(self, relations: Sequence[str]) -> str:
-        return setup_script(self._url, self._feed_url, self._catalogue, relations)
+        return setup_script(self.name, self._url, self._feed_url, self._catalogue, relations)
 
     def setup(self, relations: Sequence[str]) -> None:
         refuse_unless(self._allow_setup, self.name)

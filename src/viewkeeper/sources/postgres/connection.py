@@ -310,8 +310,10 @@ _UNTRUSTED = {
     "authentication method requirement": (
         "password-not-told",
         False,
-        "it asks for the password in a form that could be read there, or for none; if this is your "
-        "server, let it use scram-sha-256, or name its method: require_auth=… in the source's url",
+        (
+            "it asks for the password in a form that could be read there, or for none; if this is your "
+            "server, let it use scram-sha-256, or name its method: require_auth=… in the source's url"
+        ),
     ),
     "certificate verify failed": (
         "certificate-refused",
@@ -326,8 +328,10 @@ _UNTRUSTED = {
     "does not support SSL": (
         "certificate-refused",
         True,
-        "turn TLS on at the server; or write insecure=yes into the source's url, if the network "
-        "itself is trusted",
+        (
+            "turn TLS on at the server; or write insecure=yes into the source's url, if the network "
+            "itself is trusted"
+        ),
     ),
 }
 # What the drivers say without a SQLSTATE when the link is gone, or was never there.
