@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from viewkeeper.errors import UsageError
-from viewkeeper.sources.urls import is_loopback
+from viewkeeper.sources.urls import is_loopback, names_this_machine
 
 CHANGE_HEADER = "x-viewkeeper-change"
 COOKIE = "viewkeeper-session"
@@ -124,8 +124,7 @@ class Guard:
     def _refusal(self, scope: Scope) -> UsageError | None:
         headers = Headers(scope=scope)
         host = headers.get("host", "")
-        # A name that somebody else points to this machine must not open it (DNS rebinding).
-        if self._access.token is None and not is_loopback(urlsplit(f"//{host}").hostname or ""):
+        if self._access.token is None and not names_this_machine(host):
             return UsageError(
                 "foreign-host", "the dashboard answers to this machine's own names only"
             )

@@ -37,6 +37,19 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def names_this_machine(header: str) -> bool:
+    """Whether a request's ``Host`` is one of this machine's own names.
+
+    A name that somebody else points to this machine must not open what listens here (DNS rebinding).
+    """
+    if set(header) & set("@/?#\\"):
+        return False
+    try:
+        return is_loopback(urlsplit(f"//{header}").hostname or "")
+    except ValueError:
+        return False
+
+
 class Secret:
     """A text that prints as ``***``; only `reveal` gives it, at the moment a driver needs it."""
 
