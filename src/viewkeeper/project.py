@@ -30,6 +30,7 @@ _KEYS: dict[str, dict[str, type | tuple[type, ...]]] = {
         "options": dict,
         "keep_transactions": (int, float),
         "keep_days": (int, float),
+        "group_readable": bool,
     },
     "spark": {"master": str, "driver_memory": str, "config": dict, "stage": str},
     "sources.*": {
@@ -91,6 +92,8 @@ class ProjectConfig:
     spark_driver_memory: str | None = None
     keep_transactions: float | None = None
     keep_days: float | None = None
+    # Whether the group of the warehouse's folder may read it; else its owner alone.
+    group_readable: bool = False
     # Transactions over several sources: how long their parts are waited for, and what then.
     tie_timeout_seconds: float = TIE_TIMEOUT_SECONDS
     tie_overdue: str = OVERDUE[0]
@@ -154,6 +157,7 @@ def read_project(folder: Path) -> ProjectConfig:
         spark_driver_memory=_driver_memory(spark, file),
         keep_transactions=warehouse.get("keep_transactions"),
         keep_days=warehouse.get("keep_days"),
+        group_readable=warehouse.get("group_readable", False),
         tie_timeout_seconds=ties.get("timeout_seconds", TIE_TIMEOUT_SECONDS),
         tie_overdue=ties.get("overdue", OVERDUE[0]),
         audit_every_seconds=audit.get("every_seconds"),
@@ -258,13 +262,15 @@ def _table(
     _require_known(section, tuple(known), f"[{shown}]", file)
     for key, value in section.items():
         # In Python a truth value is a number; in a settings file it is a mistake.
-        if not isinstance(value, known[key]) or isinstance(value, bool):
+        is_truth = isinstance(value, bool)
+        if not isinstance(value, known[key]) or is_truth is not (known[key] is bool):
             raise _bad(file, f"{key} in [{shown}] has the wrong type", detail=_wanted(known[key]))
     return section
 
 
 def _wanted(kind: type | tuple[type, ...]) -> str:
     words = {str: "a text in quotes", dict: "a table", (int, float): "a number"}
+    words[bool] = "true or false"
     return f"expected {words[kind]}"
 
 

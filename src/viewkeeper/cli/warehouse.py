@@ -327,6 +327,8 @@ def vacuum(project: Project = Path("."), as_json: Json = False) -> None:
 
 
 def _warehouse(config: ProjectConfig) -> Warehouse:
+    from viewkeeper.runtime.settings import heed_group
     from viewkeeper.warehouse import Warehouse
 
+    heed_group(config)
     return Warehouse.open(config.warehouse_path, config.warehouse_options)

@@ -136,6 +136,9 @@ class Storage:
         with storage_errors(f"create {self.uri(*parts)}"):
             if self.filesystem.get_file_info(self.path(*parts)).type == fs.FileType.Directory:
                 return
+            if self.is_local:
+                # Its owner's alone, whatever the umask says: then all that lies below it is, too.
+                os.makedirs(self.root, mode=0o700, exist_ok=True)
             self.filesystem.create_dir(self.path(*parts), recursive=True)
         below = "/".join(parts).split("/")
         self.sync(*(self.path(*below[:depth]) for depth in range(len(below) + 1)))
