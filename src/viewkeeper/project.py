@@ -72,6 +72,12 @@ class SourceConfig:
         return frozenset(re.findall(r"\$\{(\w+)\}", f"{self._url} {self._feed_url or ''}"))
 
     @property
+    def holds_password(self) -> bool:
+        """Whether its texts have a password in them, instead of a variable's name."""
+        found = re.findall(r"://[^/?#@:]*:([^@/]+)@", f"{self._url} {self._feed_url or ''}")
+        return any("${" not in word for word in found)
+
+    @property
     def feed_url(self) -> str | None:
         return None if self._feed_url is None else _located(filled(self._feed_url), self.folder)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dashboard.serving import ask, dashboard
-from viewkeeper.dashboard.access import Access, is_loopback
+from viewkeeper.addresses import is_loopback
+from viewkeeper.dashboard.access import Access
 from viewkeeper.errors import UsageError
 
 TOKEN = "a token for tests"

@@ -15,10 +15,11 @@ import pytest
 from security.certificates import Certificates, make_certificates
 from security.test_tls import read_everything
 from security.tls_front import TlsFront
+from viewkeeper.addresses import is_loopback
 from viewkeeper.errors import SourceError, UsageError
 from viewkeeper.sources.mariadb import connection as mariadb
 from viewkeeper.sources.postgres.connection import SETTINGS, connection_string
-from viewkeeper.sources.urls import is_loopback, parse_source_url
+from viewkeeper.sources.urls import parse_source_url
 from viewkeeper.testing.mariadb import PrivateMariaDB, mariadbd_missing
 from viewkeeper.testing.postgres import EmbeddedPostgres
 

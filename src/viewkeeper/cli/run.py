@@ -157,9 +157,7 @@ def _serve_dashboard(
     from viewkeeper.cli.ui import given_token
     from viewkeeper.dashboard.server import PORT, DashboardServer
 
-    made = DashboardServer(
-        config, port=PORT if port is None else port, token=given_token(token)
-    )
+    made = DashboardServer(config, port=PORT if port is None else port, token=given_token(token))
     server = stack.enter_context(made)
     if as_json:
         write_json({"event": "dashboard", "url": server.url})

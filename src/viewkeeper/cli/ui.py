@@ -13,7 +13,6 @@ from viewkeeper.cli.output import Json, write_json, write_line
 from viewkeeper.cli.run import Project
 from viewkeeper.project import read_project
 
-
 TOKEN = "VIEWKEEPER_TOKEN"
 
 

@@ -19,8 +19,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from viewkeeper.addresses import is_loopback, names_this_machine
 from viewkeeper.errors import UsageError
-from viewkeeper.sources.urls import is_loopback, names_this_machine
 
 CHANGE_HEADER = "x-viewkeeper-change"
 COOKIE = "viewkeeper-session"

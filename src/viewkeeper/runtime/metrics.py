@@ -11,8 +11,8 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from viewkeeper.addresses import names_this_machine
 from viewkeeper.runtime.standing import age_seconds
-from viewkeeper.sources.urls import names_this_machine
 
 Labels = tuple[tuple[str, str], ...]
 

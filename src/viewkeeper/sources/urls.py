@@ -9,11 +9,11 @@ A link that leaves this machine is encrypted and the server's certificate is ver
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
+from viewkeeper.addresses import is_loopback
 from viewkeeper.errors import UsageError
 
 KINDS = {
@@ -25,29 +25,6 @@ KINDS = {
 }
 DEFAULT_PORTS = {"postgres": 5432, "mariadb": 3306}
 INSECURE = "insecure"
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a name or an address can only mean this machine. A name that has to be looked up can not."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
-
-
-def names_this_machine(header: str) -> bool:
-    """Whether a request's ``Host`` is one of this machine's own names.
-
-    A name that somebody else points to this machine must not open what listens here (DNS rebinding).
-    """
-    if set(header) & set("@/?#\\"):
-        return False
-    try:
-        return is_loopback(urlsplit(f"//{header}").hostname or "")
-    except ValueError:
-        return False
 
 
 class Secret:
@@ -94,6 +71,15 @@ class SourceUrl:
     def is_near(self) -> bool:
         """Whether the link stays on this machine: a file, a Unix socket or a loopback address."""
         return self.kind == "sqlite" or self.host.startswith("/") or is_loopback(self.host)
+
+    @property
+    def place(self) -> str:
+        """Where its links lead: file, socket, loopback or network."""
+        if self.kind == "sqlite":
+            return "file"
+        if self.host.startswith("/"):
+            return "socket"
+        return "loopback" if self.is_near else "network"
 
     @property
     def may_be_insecure(self) -> bool:

@@ -147,6 +147,10 @@ class Control:
     def closed(self) -> bool:
         return self._connection.closed
 
+    @property
+    def is_encrypted(self) -> bool:
+        return bool(self._connection.pgconn.ssl_in_use)
+
     def ask(
         self,
         sql: str,
