@@ -70,7 +70,7 @@ def judged(user: str, grants: Sequence[str]) -> Iterator[Finding]:
                 )
             )
     yield from found or [
-        Finding("least-rights", "ok", f"the user {user} has the rights that he needs")
+        Finding("least-rights", "ok", f"the user {user} has the rights that it needs")
     ]
 
 

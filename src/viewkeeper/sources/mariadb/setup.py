@@ -70,7 +70,7 @@ def _user(url: SourceUrl, account: str, variable: str) -> Iterator[str]:
     tls = "" if url.may_be_insecure else " REQUIRE SSL"
     yield "-- Its password was made up for this script, and is kept nowhere else. Put it where the source's"
     yield f"-- url takes it from, for example ${{{variable}}}:   export {variable}='{password}'"
-    yield "-- A user who is there already keeps the password that he has. If the server sees Viewkeeper come"
+    yield "-- A user that is there already keeps its password. If the server sees Viewkeeper come"
     yield "-- from another address, write account_host=ADDRESS into the source's url and print this again."
     yield f"CREATE USER IF NOT EXISTS {account} IDENTIFIED BY '{password}'{tls};"
     if tls:

@@ -178,8 +178,14 @@ class SQLiteSource(Source):
             return []
         mode = self.path.stat().st_mode & 0o777
         if mode & 0o002:
-            told = f"everybody on this machine may write to {self.path} (mode {mode:03o})"
-            return [Finding("open-file", "warning", told, f"chmod o-w {self.path}")]
+            return [
+                Finding(
+                    "open-file",
+                    "warning",
+                    f"everybody on this machine may write to {self.path} (mode {mode:03o})",
+                    f"chmod o-w {self.path}",
+                )
+            ]
         return [Finding("least-rights", "ok", f"{self.path} has mode {mode:03o}")]
 
     def setup_sql(self, relations: Sequence[str]) -> str:
