@@ -1,6 +1,6 @@
 """A link that may leave this machine is verified, unless the URL's author says in a word that it need not be.
 
-``127.1`` is such an address here: it leads to this machine, but only whoever looks it up knows that.
+``127.1`` is such an address here: it leads to this machine, but only a lookup shows that.
 """
 
 from __future__ import annotations

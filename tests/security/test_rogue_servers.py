@@ -1,4 +1,4 @@
-"""Whoever listens where a source should be gets no password from us, and nothing from which it could be had."""
+"""A stranger who listens where a source should be gets no password, and nothing from which it could be had."""
 
 from __future__ import annotations
 

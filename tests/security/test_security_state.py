@@ -128,7 +128,7 @@ def codes(items: list[dict]) -> list[str]:
 
 
 def await_rules(url: str) -> None:
-    """Until the server, which reads its rules again when it gets to it, lets nobody in by his name."""
+    """Until the server, which reads its rules again when it gets to it, lets no one in by name alone."""
     while True:
         try:
             psycopg.connect(url).close()

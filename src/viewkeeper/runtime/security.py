@@ -140,7 +140,7 @@ def _spark(config: ProjectConfig) -> Finding:
     return Finding(
         "spark-open",
         "warning",
-        f"Spark on {config.spark_master} does not authenticate its connections: whoever reaches its"
+        f"Spark on {config.spark_master} does not authenticate its connections: all who reach its"
         " ports can run code in it",
         'write "spark.authenticate" = "true" and "spark.authenticate.secret" into [spark.config]',
     )

@@ -149,7 +149,7 @@ def insecure_link(url: SourceUrl, given: str, wanted: str) -> UsageError:
     return UsageError(
         "insecure-link",
         f"the link to {url} would not be safe: {url.host} is not this machine",
-        detail=f"expected {wanted}, found {given}: whoever is between could read or answer it",
+        detail=f"expected {wanted}, found {given}: others on the way could read or answer it",
         hint=f"write {wanted} into the source's url; or insecure=yes, if the network itself is trusted",
     )
 

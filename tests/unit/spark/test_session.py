@@ -121,7 +121,7 @@ def test_the_drivers_memory_of_a_project_is_that_of_its_jvm(tmp_path):
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 def test_other_users_of_this_machine_can_not_talk_to_a_local_driver(running_spark):
-    """Whoever can connect could have it run code: all its ports are on loopback, and ask for a secret."""
+    """Who can connect could have it run code: all its ports are on loopback, and ask for a secret."""
     context = running_spark.tiny.sparkContext
     jvm = context._jvm
     plain = jvm.org.apache.spark.SparkConf(False)

@@ -36,8 +36,8 @@ _SSL_FILES = ("ssl_ca", "ssl_cert", "ssl_key")
 _SSL_MODES = frozenset({"preferred", "disabled", "verify"})
 VERIFIED = "verify"
 _NATIVE = "mysql_native_password"
-# How we answer a server. By all other methods that the driver knows, whoever listens where the server
-# should be could have the password itself: mysql_clear_password and dialog send it, sha256_password
+# How we answer a server. By every other method that the driver knows, a stranger who listens where the
+# server should be could have the password itself: mysql_clear_password and dialog send it, sha256_password
 # and caching_sha2_password wrap it with a key that the server names, mysql_old_password is broken.
 _AUTH_METHODS = frozenset({_NATIVE, "client_ed25519"})
 

@@ -36,7 +36,7 @@ def needless_rights(source: str, url: SourceUrl) -> Iterator[Finding]:
 
 
 def judged(user: str, grants: Sequence[str]) -> Iterator[Finding]:
-    """What the server's own list of a user's rights says. Pure; the hash in it is told to nobody."""
+    """What the server's own list of a user's rights says. Pure; the hash in it stays here."""
     name, _, host = user.rpartition("@")
     account = f"'{name}'@'{host}'"
     found = []
@@ -75,7 +75,7 @@ def judged(user: str, grants: Sequence[str]) -> Iterator[Finding]:
 
 
 def _beyond(grant: str) -> tuple[str, str] | None:
-    """The rights of one line that nobody asked for, and where; None when there are none."""
+    """The rights of one line that are not needed, and where; None when there are none."""
     parts = _GRANT.match(grant)
     if parts is None:
         return None  # of a role, whose rights are in lines of their own

@@ -67,7 +67,7 @@ class MariaDBSource(Source):
     ) -> None:
         self.name = name
         self._url = url
-        # Whoever reads the log needs no right in any database, and so must not ask for one.
+        # Reading the log needs no right in any database, so the link must not ask for one.
         self._feed_url = replace(feed_url or url, database="")
         self._allow_setup = allow_setup
         self._catalogue = Catalogue(name, url.database)

@@ -65,8 +65,8 @@ PASSED_ON = frozenset(
 )
 OUR_OPTIONS = frozenset({"instance", INSECURE})
 VERIFIED = "verify-full"
-# What a server may ask for. A password in the clear, or a hash that is as good as one (md5), is for
-# nobody who merely listens where the server should be; that it knows the password, only SCRAM proves.
+# What a server may ask for. A password in the clear, or a hash that is as good as one (md5), must not
+# reach a stranger who listens where the server should be; only SCRAM proves that it knows the password.
 AUTH_PROVEN = "scram-sha-256"
 AUTH_NOT_TOLD = "!password,!md5"
 
@@ -103,7 +103,7 @@ def connection_string(url: SourceUrl, settings: dict[str, str], **extra: str) ->
 
 
 def link_options(url: SourceUrl) -> dict[str, str]:
-    """What libpq is told about encryption and authentication; raises UsageError ``insecure-link``."""
+    """What libpq gets about encryption and authentication; raises UsageError ``insecure-link``."""
     chosen = {name: value for name, value in url.options.items() if name in PASSED_ON}
     if not url.may_be_insecure:
         mode = chosen.setdefault("sslmode", VERIFIED)

@@ -173,7 +173,7 @@ class SQLiteSource(Source):
         return [LinkState(self.path.owner(), "file")] if self.path.exists() else []
 
     def needless_rights(self) -> list[Finding]:
-        """Whoever may write to the file may change what views show; whoever may read it sees all."""
+        """Who may write to the file may change what views show."""
         if not self.path.exists():
             return []
         mode = self.path.stat().st_mode & 0o777
