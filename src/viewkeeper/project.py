@@ -10,7 +10,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -70,6 +70,16 @@ class SourceConfig:
     def variables(self) -> frozenset[str]:
         """The environment variables that its texts ask for."""
         return frozenset(re.findall(r"\$\{(\w+)\}", f"{self._url} {self._feed_url or ''}"))
+
+    def as_far_as_known(self) -> SourceConfig:
+        """With nothing where a variable is not set: its set-up script comes before its password."""
+        known = {name: os.environ.get(name, "") for name in self.variables}
+
+        def filled_in(text: str) -> str:
+            return re.sub(r"\$\{(\w+)\}", lambda match: known[match[1]], text)
+
+        feed = None if self._feed_url is None else filled_in(self._feed_url)
+        return replace(self, _url=filled_in(self._url), _feed_url=feed)
 
     @property
     def holds_password(self) -> bool:

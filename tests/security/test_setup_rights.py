@@ -12,6 +12,7 @@ import pytest
 
 from security.certificates import Certificates, make_certificates
 from security.test_tls import read_everything
+from viewkeeper.cli import execute
 from viewkeeper.errors import SourceError, UsageError
 from viewkeeper.sources.mariadb.setup import account, generated_password
 from viewkeeper.sources.opening import open_source
@@ -41,6 +42,20 @@ def test_no_user_is_made_without_a_password_nor_for_every_host():
     for word in words:
         assert f"='{word}'" in text  # and where to put it
     assert not words & set(re.findall(r"[\w-]{32,}", script_for("mariadb://keeper@127.0.0.1:1/d")))
+
+
+def test_the_script_is_printed_before_there_is_a_password(tmp_path, capsys, monkeypatch):
+    """It makes the password that the variable is to hold."""
+    monkeypatch.delenv("CRM_PASSWORD", raising=False)
+    (tmp_path / "viewkeeper.toml").write_text(
+        '[sources.crm]\nurl = "mariadb://keeper:${CRM_PASSWORD}@127.0.0.1:1/d"\n'
+    )
+    (tmp_path / "views").mkdir()
+    (tmp_path / "views" / "v.sql").write_text("SELECT t.id FROM crm.t t")
+    assert execute(["check", "--setup-sql", "crm", "--project", str(tmp_path)]) == 0
+    text = capsys.readouterr().out
+    assert "export CRM_PASSWORD='" in text
+    assert "GRANT SELECT ON `d`.`t` TO 'keeper'@'127.0.0.1';" in text
 
 
 def test_off_this_machine_tls_is_required_and_the_host_can_be_named():

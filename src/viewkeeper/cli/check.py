@@ -145,7 +145,7 @@ def _show_views(refused: Sequence[dict[str, Any]]) -> None:
 
 
 def _print_script(config: ProjectConfig, name: str, as_json: bool) -> None:
-    with opened(config.source(name), allow_setup=False) as source:
+    with opened(config.source(name).as_far_as_known(), allow_setup=False) as source:
         script = source.setup_sql(_to_set_up(config, source))
     if as_json:
         write_json({"source": name, "setup_sql": script})
