@@ -10,7 +10,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -30,6 +30,7 @@ _KEYS: dict[str, dict[str, type | tuple[type, ...]]] = {
         "options": dict,
         "keep_transactions": (int, float),
         "keep_days": (int, float),
+        "group_readable": bool,
     },
     "spark": {"master": str, "driver_memory": str, "config": dict, "stage": str},
     "sources.*": {
@@ -70,6 +71,22 @@ class SourceConfig:
         """The environment variables that its texts ask for."""
         return frozenset(re.findall(r"\$\{(\w+)\}", f"{self._url} {self._feed_url or ''}"))
 
+    def as_far_as_known(self) -> SourceConfig:
+        """With nothing where a variable is not set: its set-up script comes before its password."""
+        known = {name: os.environ.get(name, "") for name in self.variables}
+
+        def filled_in(text: str) -> str:
+            return re.sub(r"\$\{(\w+)\}", lambda match: known[match[1]], text)
+
+        feed = None if self._feed_url is None else filled_in(self._feed_url)
+        return replace(self, _url=filled_in(self._url), _feed_url=feed)
+
+    @property
+    def holds_password(self) -> bool:
+        """Whether its texts have a password in them, instead of a variable's name."""
+        found = re.findall(r"://[^/?#@:]*:([^@/]+)@", f"{self._url} {self._feed_url or ''}")
+        return any("${" not in word for word in found)
+
     @property
     def feed_url(self) -> str | None:
         return None if self._feed_url is None else _located(filled(self._feed_url), self.folder)
@@ -91,6 +108,8 @@ class ProjectConfig:
     spark_driver_memory: str | None = None
     keep_transactions: float | None = None
     keep_days: float | None = None
+    # Whether the group of the warehouse's folder may read it; else its owner alone.
+    group_readable: bool = False
     # Transactions over several sources: how long their parts are waited for, and what then.
     tie_timeout_seconds: float = TIE_TIMEOUT_SECONDS
     tie_overdue: str = OVERDUE[0]
@@ -156,6 +175,7 @@ def read_project(folder: Path) -> ProjectConfig:
         spark_driver_memory=_driver_memory(spark, file),
         keep_transactions=warehouse.get("keep_transactions"),
         keep_days=warehouse.get("keep_days"),
+        group_readable=warehouse.get("group_readable", False),
         tie_timeout_seconds=ties.get("timeout_seconds", TIE_TIMEOUT_SECONDS),
         tie_overdue=ties.get("overdue", OVERDUE[0]),
         has_ties="transactions" in document or any("outbox" in sources[n] for n in sources),
@@ -261,13 +281,15 @@ def _table(
     _require_known(section, tuple(known), f"[{shown}]", file)
     for key, value in section.items():
         # In Python a truth value is a number; in a settings file it is a mistake.
-        if not isinstance(value, known[key]) or isinstance(value, bool):
+        is_truth = isinstance(value, bool)
+        if not isinstance(value, known[key]) or is_truth is not (known[key] is bool):
             raise _bad(file, f"{key} in [{shown}] has the wrong type", detail=_wanted(known[key]))
     return section
 
 
 def _wanted(kind: type | tuple[type, ...]) -> str:
     words = {str: "a text in quotes", dict: "a table", (int, float): "a number"}
+    words[bool] = "true or false"
     return f"expected {words[kind]}"
 
 

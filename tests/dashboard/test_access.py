@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dashboard.serving import ask, dashboard
-from viewkeeper.dashboard.access import Access, is_loopback
+from viewkeeper.addresses import is_loopback
+from viewkeeper.dashboard.access import Access
+from viewkeeper.errors import UsageError
 
 TOKEN = "a token for tests"
 
@@ -28,6 +30,15 @@ def test_elsewhere_a_token_is_made_up(host):
     assert first.token is not None
     assert len(first.token) >= 32
     assert first.token != second.token
+
+
+@pytest.mark.parametrize("token", ["", " ", "\t\n"])
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+def test_an_empty_token_is_refused(host, token):
+    """Everybody has it: the empty text was equal to what was sent without a token."""
+    with pytest.raises(UsageError) as caught:
+        Access.listening_on(host, token)
+    assert caught.value.code == "empty-token"
 
 
 def test_without_the_token_nothing_is_told(locked):

@@ -46,6 +46,46 @@ def test_off_loopback_the_address_carries_a_token(project):
     assert len(token) >= 32
 
 
+@pytest.mark.parametrize("words", [["--token", ""], ["--token", " "], []])
+def test_an_empty_token_opens_no_dashboard(project, capsys, monkeypatch, words):
+    if not words:
+        monkeypatch.setenv("VIEWKEEPER_TOKEN", "")
+    command = ["ui", "--port", "0", "--json", "--project", str(project.folder)]
+    assert execute([*command, *words]) == 2
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "empty-token"
+
+
+def test_the_dashboard_of_a_run_takes_a_token_too(project):
+    words = ["run", "--ui-port", "0", "--ui-token", "a word of mine", "--json"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "viewkeeper", *words, "--project", str(project.folder)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        url, _, token = json.loads(process.stdout.readline())["url"].partition("#token=")
+        assert token == "a word of mine"
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            urllib.request.urlopen(f"{url}api/overview")
+        bearing = urllib.request.Request(
+            f"{url}api/overview", headers={"Authorization": f"Bearer {token}"}
+        )
+        assert urllib.request.urlopen(bearing).status == 200
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("words", [["--ui-token", ""], []])
+def test_an_empty_token_starts_no_run(project, capsys, monkeypatch, words):
+    if not words:
+        monkeypatch.setenv("VIEWKEEPER_TOKEN", "")
+    command = ["run", "--ui-port", "0", "--json", "--project", str(project.folder)]
+    assert execute([*command, *words]) == 2
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "empty-token"
+
+
 def test_a_port_that_is_taken_is_told(project, capsys):
     process, url = started(project.folder)
     port = url.rstrip("/").rpartition(":")[2]

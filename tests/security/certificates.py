@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Certificates:
-    """An authority, a certificate for 127.0.0.1, and one for another name."""
+    """An authority, a certificate for 127.0.0.1 (also written 127.1), and one for another name."""
 
     authority: Path
     certificate: Path
@@ -22,7 +22,7 @@ def make_certificates(folder: Path) -> Certificates:
     authority = _authority(folder, "authority")
     return Certificates(
         authority,
-        _signed(folder, "server", authority, "IP:127.0.0.1,DNS:localhost"),
+        _signed(folder, "server", authority, "IP:127.0.0.1,DNS:localhost,DNS:127.1"),
         folder / "server.key",
         _signed(folder, "other", authority, "DNS:elsewhere.example"),
         _authority(folder, "stranger"),

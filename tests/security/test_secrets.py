@@ -75,7 +75,7 @@ def set_up(server: EmbeddedPostgres, maria: PrivateMariaDB, folder: Path, capsys
         for line in script_of(capsys, folder, "crm").splitlines():
             if line.startswith(("CREATE USER", "GRANT", "SET GLOBAL")):
                 cursor.execute(line.partition(";")[0])
-        cursor.execute(f"ALTER USER keeper IDENTIFIED BY '{CRM_WORD}'")
+        cursor.execute(f"ALTER USER keeper@'127.0.0.1' IDENTIFIED BY '{CRM_WORD}'")
     with psycopg.connect(server.url(), autocommit=True) as db:
         db.execute("SELECT pg_reload_conf()")
 

@@ -13,6 +13,7 @@ SETTINGS = {
     "warehouse.options": "what the object store needs: keys, region, endpoint; see [object storage](../howto/object-storage.md)",
     "warehouse.keep_transactions": "how many transactions back a state can be read; see [the warehouse](../warehouse.md)",
     "warehouse.keep_days": "how many days back a state can be read",
+    "warehouse.group_readable": "whether the group of the warehouse's folder may read it, for other engines. Default: `false`, its owner alone",
     "spark.master": "`local[*]`, or a cluster: `spark://host:7077`. Default: `local[*]`",
     "spark.driver_memory": "how much memory the driver's JVM may take: `4g`, `1500m`. Default: `2g`",
     "spark.stage": "a folder that the driver and all executors see; see [scaling](../scaling.md). Default: `.stage` in the warehouse",

@@ -86,7 +86,8 @@ for part in (
 
 
 def main() -> NoReturn:
-    """The console script."""
+    """The console script. What it and its Spark write is its user's alone, unless the project says else."""
+    os.umask(0o077)
     sys.exit(execute(sys.argv[1:]))
 
 

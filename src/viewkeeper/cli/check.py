@@ -55,11 +55,13 @@ def check(
     good = not any(f["severity"] == "refused" for report in reports for f in report["findings"])
     views, notes = _views(config) if good else ([], [])
     refused = [view for view in views if view["error"] is not None]
+    security = _security(config)
     if as_json:
-        document = {"sources": reports, "views": views, "notes": notes}
+        document = {"sources": reports, "views": views, "notes": notes, "security": security}
         write_json({"ok": good and not refused, **document})
     else:
         _show(reports, good)
+        show_security(security)
         _show_views(refused)
         for view in views:
             if view["warning"] is not None:
@@ -67,6 +69,24 @@ def check(
         for note in notes:
             write_line(f"  ! {note}", "yellow")
     raise typer.Exit(GOOD if good and not refused else FAILED)
+
+
+def _security(config: ProjectConfig) -> list[dict[str, Any]]:
+    from viewkeeper.runtime.keeper import Keeper
+    from viewkeeper.runtime.security import security_of
+
+    with Keeper(config) as keeper:
+        return security_of(keeper)
+
+
+def show_security(items: Sequence[dict[str, Any]]) -> None:
+    """Links, rights, tokens and permissions, each with a mark, and what mends a warning."""
+    write_line("Security", "bold")
+    for item in items:
+        mark, style = _MARKS[item["severity"]]
+        write_line(f"  {mark} {item['subject']}: {item['message']} [{item['code']}]", style)
+        if item["fix"] and item["severity"] != "ok":
+            write_line(f"      fix: {item['fix']}")
 
 
 def _views(config: ProjectConfig) -> tuple[list[dict[str, Any]], list[str]]:
@@ -125,7 +145,7 @@ def _show_views(refused: Sequence[dict[str, Any]]) -> None:
 
 
 def _print_script(config: ProjectConfig, name: str, as_json: bool) -> None:
-    with opened(config.source(name), allow_setup=False) as source:
+    with opened(config.source(name).as_far_as_known(), allow_setup=False) as source:
         script = source.setup_sql(_to_set_up(config, source))
     if as_json:
         write_json({"source": name, "setup_sql": script})

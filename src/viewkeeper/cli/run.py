@@ -52,6 +52,12 @@ def run(
     ui_port: Annotated[
         int | None, typer.Option("--ui-port", min=0, max=65535, help="On this port; 0 takes any.")
     ] = None,
+    ui_token: Annotated[
+        str | None,
+        typer.Option(
+            "--ui-token", envvar="VIEWKEEPER_TOKEN", help="The dashboard asks for this token."
+        ),
+    ] = None,
     project: Project = Path("."),
     as_json: Json = False,
 ) -> None:
@@ -71,7 +77,7 @@ def run(
             written = stack.enter_context(RunLog(log, secrets_of(keeper.config)))
             listeners.append(written.on_event)
         if ui or ui_port is not None:
-            _serve_dashboard(keeper.config, ui_port, stack, as_json=as_json)
+            _serve_dashboard(keeper.config, ui_port, ui_token, stack, as_json=as_json)
         if not as_json:
             write_line("Connecting to the sources …", stderr=True)
         _await_sources(keeper, listeners, 0.0 if until_caught_up else for_seconds, as_json=as_json)
@@ -140,12 +146,19 @@ def _await_sources(
 
 
 def _serve_dashboard(
-    config: ProjectConfig, port: int | None, stack: contextlib.ExitStack, *, as_json: bool
+    config: ProjectConfig,
+    port: int | None,
+    token: str | None,
+    stack: contextlib.ExitStack,
+    *,
+    as_json: bool,
 ) -> None:
     """Up before the sources are asked: a page that says what is missing is worth most then."""
+    from viewkeeper.cli.ui import given_token
     from viewkeeper.dashboard.server import PORT, DashboardServer
 
-    server = stack.enter_context(DashboardServer(config, port=PORT if port is None else port))
+    made = DashboardServer(config, port=PORT if port is None else port, token=given_token(token))
+    server = stack.enter_context(made)
     if as_json:
         write_json({"event": "dashboard", "url": server.url})
     else:

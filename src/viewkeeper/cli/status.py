@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from viewkeeper.cli.check import show_security
 from viewkeeper.cli.output import FAILED, GOOD, Grid, Json, console, write_json, write_line
 from viewkeeper.cli.run import Project
 from viewkeeper.errors import SourceError, UsageError, WarehouseError
@@ -33,9 +34,10 @@ def status(
 ) -> None:
     """Where the warehouse, the views and the sources stand."""
     from viewkeeper.runtime.keeper import Keeper
+    from viewkeeper.runtime.security import security_of, warnings_in
 
     with Keeper.open(project) as keeper:
-        found = _status(keeper)
+        found = _status(keeper) | {"security": security_of(keeper)}
     problems = problems_of(found)
     if as_json:
         write_json(found | {"ok": not problems, "problems": problems})
@@ -43,6 +45,7 @@ def status(
         _show(found)
         for problem in problems:
             write_line(problem)
+        show_security(warnings_in(found["security"]) or found["security"])
     raise typer.Exit(FAILED if problems and check else GOOD)
 
 

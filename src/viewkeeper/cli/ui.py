@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import webbrowser
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +12,16 @@ import typer
 from viewkeeper.cli.output import Json, write_json, write_line
 from viewkeeper.cli.run import Project
 from viewkeeper.project import read_project
+
+TOKEN = "VIEWKEEPER_TOKEN"
+
+
+def given_token(token: str | None) -> str | None:
+    """As on the command line, or as the environment has it: also an empty one, which is then refused.
+
+    The parser takes an empty variable for none, and the dashboard would be open to all.
+    """
+    return os.environ.get(TOKEN) if token is None else token
 
 
 def register(app: typer.Typer) -> None:
@@ -27,9 +38,7 @@ def ui(
     ] = None,
     token: Annotated[
         str | None,
-        typer.Option(
-            "--token", envvar="VIEWKEEPER_TOKEN", help="Ask for this token, on loopback too."
-        ),
+        typer.Option("--token", envvar=TOKEN, help="Ask for this token, on loopback too."),
     ] = None,
     browse: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
     project: Project = Path("."),
@@ -39,7 +48,7 @@ def ui(
     config = read_project(project)
     from viewkeeper.dashboard.server import PORT, DashboardServer
 
-    server = DashboardServer(config, host, PORT if port is None else port, token)
+    server = DashboardServer(config, host, PORT if port is None else port, given_token(token))
     if as_json:
         write_json({"event": "dashboard", "url": server.url})
     else:

@@ -306,8 +306,10 @@ def vacuum(project: Project = Path("."), as_json: Json = False) -> None:
 
 def _warehouse(config: ProjectConfig) -> Warehouse:
     from viewkeeper.runtime.remembering import refuse_older
+    from viewkeeper.runtime.settings import heed_group
     from viewkeeper.warehouse import Warehouse
 
+    heed_group(config)
     opened = Warehouse.open(config.warehouse_path, config.warehouse_options)
     refuse_older(config.folder, opened.storage)
     return opened

@@ -10,7 +10,6 @@ which a browser runs no script but ours and takes no text for markup.
 
 from __future__ import annotations
 
-import ipaddress
 import secrets
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
@@ -20,6 +19,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from viewkeeper.addresses import is_loopback, names_this_machine
 from viewkeeper.errors import UsageError
 
 CHANGE_HEADER = "x-viewkeeper-change"
@@ -52,16 +52,6 @@ HEADERS = {
 }
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address to listen on."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
-
-
 @dataclass(frozen=True)
 class Access:
     """The rules of one server. Without a ``token`` it must listen on loopback."""
@@ -72,7 +62,14 @@ class Access:
 
     @classmethod
     def listening_on(cls, host: str, token: str | None = None) -> Access:
-        """A token is made up where one is needed and none was given."""
+        """A token is made up where one is needed and none was given; an empty one would let all in."""
+        if token is not None and not token.strip():
+            raise UsageError(
+                "empty-token",
+                "the dashboard can't be opened with an empty token",
+                hint="give one with --token or VIEWKEEPER_TOKEN; or leave both out, and off loopback"
+                " one is made up",
+            )
         if token is None and not is_loopback(host):
             token = secrets.token_urlsafe(24)
         return cls(token)
@@ -127,8 +124,7 @@ class Guard:
     def _refusal(self, scope: Scope) -> UsageError | None:
         headers = Headers(scope=scope)
         host = headers.get("host", "")
-        # A name that somebody else points to this machine must not open it (DNS rebinding).
-        if self._access.token is None and not is_loopback(urlsplit(f"//{host}").hostname or ""):
+        if self._access.token is None and not names_this_machine(host):
             return UsageError(
                 "foreign-host", "the dashboard answers to this machine's own names only"
             )

@@ -31,8 +31,8 @@ class DashboardServer:
         port: int = PORT,
         token: str | None = None,
     ) -> None:
-        self._socket = _listening(host, port)
         self.access = Access.listening_on(host, token)
+        self._socket = _listening(host, port)
         self.host, self.port = host, int(self._socket.getsockname()[1])
         app = dashboard_app(config, self.access)
         settings = uvicorn.Config(

@@ -15,5 +15,5 @@ from `feeds` to `epochs`.
 | `evolving`, `adapting`, `evolution_log` | schema changes |
 | `audit`, `auditor`, `sampling` | views computed anew, to be compared |
 | `view`, `view_files`, `views_folder`, `file_updates` | the project's views, and their files |
-| `requests`, `run_state`, `standing`, `run_log`, `json_files`, `report`, `metrics`, `traffic`, `message_counts`, `faults` | what people ask of a run, and what it tells them |
+| `requests`, `run_state`, `standing`, `run_log`, `json_files`, `report`, `metrics`, `traffic`, `message_counts`, `security`, `faults` | what people ask of a run, and what it tells them |
 """

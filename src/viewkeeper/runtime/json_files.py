@@ -24,8 +24,21 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def write_json(path: Path, document: Mapping[str, Any]) -> None:
     """Replace the file; raises OSError where that is not possible."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private(path.parent)
     # Several processes may write the same file: a draft of its own for each.
     draft = path.with_suffix(f".{os.getpid()}.new")
-    draft.write_text(json.dumps(document, ensure_ascii=False, default=str), encoding="utf-8")
+    text = json.dumps(document, ensure_ascii=False, default=str)
+    with open(draft, "w", encoding="utf-8", opener=_private) as file:
+        file.write(text)
     draft.replace(path)
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder, and what is missing above it, for its owner alone, whatever the umask says."""
+    if not folder.exists():
+        make_private(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

@@ -10,6 +10,7 @@ with viewkeeper.open("project") as keeper:
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -251,6 +252,8 @@ class Keeper(OpenProject):
         if Ledger.exists(storage):
             return Warehouse(storage, self.spark.bulk)
         path, options = self.config.warehouse_path, self.config.warehouse_options
+        if self.config.group_readable and storage_of(self.config).is_local:
+            os.makedirs(storage_of(self.config).root, mode=0o750, exist_ok=True)
         return Warehouse.create(path, options, spark=self.spark.bulk)
 
     def await_views(

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from viewkeeper.addresses import names_this_machine
 from viewkeeper.runtime.standing import age_seconds
 
 Labels = tuple[tuple[str, str], ...]
@@ -162,6 +163,9 @@ class MetricsServer:
 def _handler_for(metrics: Metrics) -> type[http.server.BaseHTTPRequestHandler]:
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            if not names_this_machine(self.headers.get("host", "")):
+                self.send_error(403, "it answers to this machine's own names only")
+                return
             if self.path != "/metrics":
                 self.send_error(404)
                 return

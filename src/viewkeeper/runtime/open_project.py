@@ -17,7 +17,7 @@ from viewkeeper.evolution.knowledge_file import KnowledgeRead, entries_of, read_
 from viewkeeper.evolution.lineage import Lineages
 from viewkeeper.project import ProjectConfig, read_project
 from viewkeeper.runtime.evolving import Evolution, does_not_fit
-from viewkeeper.runtime.settings import storage_of
+from viewkeeper.runtime.settings import heed_group, storage_of
 from viewkeeper.runtime.view import View, stored_lineage
 from viewkeeper.runtime.view_files import WrittenViews, has_views
 from viewkeeper.runtime.views_folder import (
@@ -41,6 +41,7 @@ class OpenProject:
     """A project's sources and views. Nothing is connected before it is needed."""
 
     def __init__(self, config: ProjectConfig, *, allow_setup: bool = False) -> None:
+        heed_group(config)
         self.config = config
         self.allow_setup = allow_setup
         self._resources = contextlib.ExitStack()

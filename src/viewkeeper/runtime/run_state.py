@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from viewkeeper.protocols.choice import period_seconds
-from viewkeeper.runtime.json_files import read_json, write_json
+from viewkeeper.runtime.json_files import make_private, read_json, write_json
 from viewkeeper.runtime.traffic import add_batch, no_traffic
 from viewkeeper.runtime.view import View
 
@@ -46,7 +46,7 @@ class RunState:
         }
 
     def __enter__(self) -> RunState:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        make_private(self._path.parent)
         if self._is_told:
             self._write()
         return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,22 @@ from viewkeeper.warehouse.storage import Storage
 STAGE_FOLDER = ".stage"
 
 
+# What a project's files leave to others: nothing, or reading to their group.
+PRIVATE, GROUP_READS = 0o077, 0o027
+# Hadoop's files do not heed the process's umask, but this.
+HADOOP_UMASK = "spark.hadoop.fs.permissions.umask-mode"
+
+
+def umask_of(config: ProjectConfig) -> int:
+    return GROUP_READS if config.group_readable else PRIVATE
+
+
+def heed_group(config: ProjectConfig) -> None:
+    """Where the project's group may read, this process must not keep its files from it."""
+    if config.group_readable:
+        os.umask(os.umask(PRIVATE) & GROUP_READS)
+
+
 def storage_of(config: ProjectConfig) -> Storage:
     """Where the project's warehouse lies."""
     return Storage.at(config.warehouse_path, config.warehouse_options)
@@ -27,7 +44,8 @@ def spark_settings_of(config: ProjectConfig) -> SparkSettings:
 
     Raises UsageError when executors elsewhere would see nothing of what is handed over to them.
     """
-    extra = storage_of(config).spark_settings() | dict(config.spark_config)
+    own = {HADOOP_UMASK: f"{umask_of(config):03o}"} | storage_of(config).spark_settings()
+    extra = own | dict(config.spark_config)
     hidden = tuple(sorted({v for source in config.sources.values() for v in source.variables}))
     settings = SparkSettings(master=config.spark_master, extra=extra, hidden=hidden)
     if config.spark_driver_memory is not None:

@@ -143,6 +143,21 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class LinkState:
+    """What a connection of ours is, as somebody who looks at the security of a project wants to know it."""
+
+    user: str
+    # loopback, socket, file or network
+    place: str
+    # The protocol's version, e.g. TLSv1.3; None when it is not encrypted.
+    tls: str | None = None
+    # Whether the server's certificate was checked, its name included.
+    verified: bool = False
+    # How the server found out who we are; "none" when it did not, None where it does not tell.
+    authentication: str | None = None
+
+
+@dataclass(frozen=True)
 class Health:
     """How the source and our feed of it are doing; None where a source has no such figure."""
 
@@ -322,6 +337,14 @@ class Source(Closable):
     @abstractmethod
     def preflight(self, relations: Sequence[str]) -> list[Finding]:
         """Every condition that would make cuts inexact or harm the source, each with its fix."""
+
+    def link_states(self) -> list[LinkState]:
+        """What the connections for questions and for the feed are, by connecting."""
+        return []
+
+    def needless_rights(self) -> list[Finding]:
+        """Rights of our users that are more than `setup_sql` gives, each with what takes it away."""
+        return []
 
     @abstractmethod
     def setup_sql(self, relations: Sequence[str]) -> str:

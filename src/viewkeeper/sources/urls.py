@@ -2,6 +2,9 @@
 
 ``postgresql://user:password@host:port/database?option=value``, ``mariadb://…`` alike, and
 ``sqlite:///relative/path.db`` or ``sqlite:////absolute/path.db``. Knows no driver.
+
+A link that leaves this machine is encrypted and the server's certificate is verified, unless the URL says
+``insecure=yes``. Which option that is at which driver, its ``connection`` module knows.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
+from viewkeeper.addresses import is_loopback
 from viewkeeper.errors import UsageError
 
 KINDS = {
@@ -20,6 +24,7 @@ KINDS = {
     "sqlite": "sqlite",
 }
 DEFAULT_PORTS = {"postgres": 5432, "mariadb": 3306}
+INSECURE = "insecure"
 
 
 class Secret:
@@ -62,6 +67,25 @@ class SourceUrl:
     # How long one of our statements may take there; None: ten minutes.
     statement_seconds: float | None = None
 
+    @property
+    def is_near(self) -> bool:
+        """Whether the link stays on this machine: a file, a Unix socket or a loopback address."""
+        return self.kind == "sqlite" or self.host.startswith("/") or is_loopback(self.host)
+
+    @property
+    def place(self) -> str:
+        """Where its links lead: file, socket, loopback or network."""
+        if self.kind == "sqlite":
+            return "file"
+        if self.host.startswith("/"):
+            return "socket"
+        return "loopback" if self.is_near else "network"
+
+    @property
+    def may_be_insecure(self) -> bool:
+        """Whether a link need not be verified, because it stays here or because the URL says so."""
+        return self.is_near or self.options.get(INSECURE) == "yes"
+
     def __str__(self) -> str:
         """The URL as people may see it: without the password and without the options' values."""
         if self.kind == "sqlite":
@@ -96,6 +120,8 @@ def parse_source_url(url: str, source: str) -> SourceUrl:
     if parts.fragment:
         raise _bad(source, "there is an unescaped # in it (write %23 inside a password)")
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    if options.get(INSECURE, "yes") != "yes":
+        raise _bad(source, "the option insecure can be yes, or is left out")
     if kind == "sqlite":
         return _sqlite_url(parts.netloc, unquote(parts.path), options, source)
     database = unquote(parts.path.removeprefix("/"))
@@ -116,6 +142,16 @@ def _sqlite_url(netloc: str, path: str, options: dict[str, str], source: str) ->
     if netloc or len(path) < 2:
         raise _bad(source, "write sqlite:///relative/path.db or sqlite:////absolute/path.db")
     return SourceUrl(kind="sqlite", database=path.removeprefix("/"), options=options)
+
+
+def insecure_link(url: SourceUrl, given: str, wanted: str) -> UsageError:
+    """For a link off this machine that could be read or answered by others."""
+    return UsageError(
+        "insecure-link",
+        f"the link to {url} would not be safe: {url.host} is not this machine",
+        detail=f"expected {wanted}, found {given}: others on the way could read or answer it",
+        hint=f"write {wanted} into the source's url; or insecure=yes, if the network itself is trusted",
+    )
 
 
 def _bad(source: str, reason: str) -> UsageError:

@@ -292,6 +292,9 @@ def _context_settings(settings: SparkSettings, folder: Path) -> dict[str, str]:
     if settings.is_local:
         # Nobody on the network has business with a driver that does all the work itself.
         chosen |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        if not settings.master.startswith("local-cluster"):
+            # Nor other users of this machine: Spark makes up a secret for itself here.
+            chosen["spark.authenticate"] = "true"
         if settings.quick_start:
             jvm += QUICK_JVM
     chosen["spark.driver.extraJavaOptions"] = " ".join([*jvm, *HONEST_JVM])

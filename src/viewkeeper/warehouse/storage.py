@@ -20,6 +20,7 @@ import pyarrow as pa
 from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
+from viewkeeper.addresses import is_loopback
 from viewkeeper.errors import UsageError, WarehouseError
 
 # Spark expands these in a path, delta-rs does not.
@@ -53,7 +54,16 @@ class Storage:
                 hint="put credentials into the warehouse's options",
             )
         if len(parts.scheme) > 1 and parts.scheme != "file":
-            return cls(text.rstrip("/"), dict(options or {}))
+            store = cls(text.rstrip("/"), dict(options or {}))
+            if store.is_in_the_clear and store._upper.get("AWS_ALLOW_HTTP", "").lower() != "true":
+                raise UsageError(
+                    "insecure-link",
+                    "the warehouse's store would be spoken to without TLS",
+                    detail=f"expected https, found {store._upper['AWS_ENDPOINT_URL']}",
+                    hint='write https:// into AWS_ENDPOINT_URL; or AWS_ALLOW_HTTP = "true", if the'
+                    " network itself is trusted",
+                )
+            return store
         folder = unquote(parts.path) if parts.scheme == "file" else text
         if forbidden := sorted(_GLOB & set(folder)):
             raise UsageError(
@@ -69,6 +79,12 @@ class Storage:
         """``file`` for a local folder."""
         parts = urlsplit(self.root)
         return parts.scheme if len(parts.scheme) > 1 else "file"
+
+    @property
+    def is_in_the_clear(self) -> bool:
+        """Whether others on the way to the store can read and change what is sent."""
+        endpoint = urlsplit(self._upper.get("AWS_ENDPOINT_URL", ""))
+        return endpoint.scheme == "http" and not is_loopback(endpoint.hostname or "")
 
     @property
     def is_local(self) -> bool:
@@ -136,6 +152,9 @@ class Storage:
         with storage_errors(f"create {self.uri(*parts)}"):
             if self.filesystem.get_file_info(self.path(*parts)).type == fs.FileType.Directory:
                 return
+            if self.is_local:
+                # Its owner's alone, whatever the umask says: then all that lies below it is, too.
+                os.makedirs(self.root, mode=0o700, exist_ok=True)
             self.filesystem.create_dir(self.path(*parts), recursive=True)
         below = "/".join(parts).split("/")
         self.sync(*(self.path(*below[:depth]) for depth in range(len(below) + 1)))

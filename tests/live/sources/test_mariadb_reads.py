@@ -1,6 +1,7 @@
 """Keyed reads against collations, least privilege, long rows, definitions that change under a cut."""
 
 import itertools
+import re
 import threading
 from decimal import Decimal
 
@@ -128,15 +129,22 @@ def test_the_granted_user_of_the_script_is_enough_and_less_is_a_named_error(serv
     writer(
         "CREATE TABLE t (id INT PRIMARY KEY)",
         "INSERT INTO t VALUES (1)",
-        "DROP USER IF EXISTS keeper",
+        "DROP USER IF EXISTS keeper@'127.0.0.1'",
     )
-    url = server.url("reading", user="keeper", password="s3cret-pass")
-    with open_source("src", url) as source:
+    with open_source("src", server.url("reading", user="keeper", password="any")) as source:
         script = source.setup_sql(["t"])
+    password = re.search(r"IDENTIFIED BY '([^']*)'", script)[1]
+    assert "'%'" not in script
+    url = server.url("reading", user="keeper", password=password)
     for statement in script.splitlines():
         if statement.startswith(("CREATE USER", "GRANT")):
             writer(statement.partition(";")[0])
-    writer("ALTER USER keeper IDENTIFIED BY 's3cret-pass'")
+    for wrong in ("", "any"):
+        with (
+            open_source("src", server.url("reading", user="keeper", password=wrong)) as source,
+            pytest.raises(SourceError, match="access-denied"),
+        ):
+            source.schemas()
     with open_source("src", url) as source:
         assert [f for f in source.preflight(["t"]) if f.severity == "refused"] == []
         start = source.start_position()
@@ -146,15 +154,15 @@ def test_the_granted_user_of_the_script_is_enough_and_less_is_a_named_error(serv
         with source.cut(["t"]) as cut:
             assert read_all(cut, ["t"]) == {("t", (1,)): 1, ("t", (2,)): 1}
         assert source.health().lag_bytes is not None
-    writer("REVOKE REPLICATION SLAVE ON *.* FROM keeper")
+    writer("REVOKE REPLICATION SLAVE ON *.* FROM keeper@'127.0.0.1'")
     with open_source("src", url) as source:
         assert "access-denied" in [f.code for f in source.preflight(["t"])]
-    writer("DROP USER keeper")
+    writer("DROP USER keeper@'127.0.0.1'")
     with open_source("src", url) as source, pytest.raises(SourceError) as caught:
         source.schemas()
     assert caught.value.code == "access-denied"
     assert not caught.value.retryable
-    assert "s3cret" not in f"{caught.value} {caught.value.as_dict()} {source!r} {vars(source)}"
+    assert password not in f"{caught.value} {caught.value.as_dict()} {source!r} {vars(source)}"
 
 
 def test_an_unknown_option_of_the_url_is_refused_without_its_value(server):

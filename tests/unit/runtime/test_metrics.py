@@ -1,4 +1,5 @@
 import datetime as dt
+import http.client
 import urllib.error
 import urllib.request
 
@@ -70,3 +71,27 @@ def test_the_server_answers_on_loopback_and_knows_one_page():
             assert answer.read().decode() == metrics.text()
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(f"{url}/")
+
+
+@pytest.mark.parametrize(
+    "host", ["keeper.example", "", "[", "127.0.0.1.example:9", "x@127.0.0.1", "localhost#.example"]
+)
+def test_a_foreign_name_opens_no_metrics(host):
+    """A page of another site can point its own name to this machine; a browser then sends that name."""
+    metrics = Metrics()
+    metrics.on_event(BATCH)
+    with MetricsServer(metrics, 0) as server:
+        for own in ("localhost", f"127.0.0.1:{server.port}", "[::1]"):
+            assert asked(server.port, own)[0] == 200
+        status, body = asked(server.port, host)
+    assert status == 403
+    assert b"viewkeeper_" not in body
+
+
+def asked(port: int, host: str) -> tuple[int, bytes]:
+    link = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
+    link.putrequest("GET", "/metrics", skip_host=True)
+    link.putheader("Host", host)
+    link.endheaders()
+    answer = link.getresponse()
+    return answer.status, answer.read()

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import ipaddress
+import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
+from py4j.protocol import Py4JJavaError
 
 from viewkeeper.errors import UsageError
 from viewkeeper.spark.session import SparkSettings, _context_settings, start_spark
@@ -111,3 +116,46 @@ def test_the_drivers_memory_of_a_project_is_that_of_its_jvm(tmp_path):
     assert done.returncode == 0, done.stderr
     # A survivor space of the collector's is not counted.
     assert 600 <= int(done.stdout) <= 700
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_other_users_of_this_machine_can_not_talk_to_a_local_driver(running_spark):
+    """Who can connect could have it run code: all its ports are on loopback, and ask for a secret."""
+    context = running_spark.tiny.sparkContext
+    jvm = context._jvm
+    plain = jvm.org.apache.spark.SparkConf(False)
+    plain.set("spark.rpc.lookupTimeout", "60s").set("spark.rpc.numRetries", "1")
+    kind = jvm.org.apache.spark.SecurityManager
+    usual = (getattr(kind, f"$lessinit$greater$default${at}")() for at in (2, 3))
+    stranger = kind(plain, *usual)
+    rpc = jvm.org.apache.spark.rpc.RpcEnv.create("stranger", "127.0.0.1", 0, plain, stranger, True)
+    port = int(context.getConf().get("spark.driver.port"))
+    driver = jvm.org.apache.spark.rpc.RpcAddress("127.0.0.1", port)
+    try:
+        with pytest.raises(Py4JJavaError):
+            rpc.setupEndpointRef(driver, "HeartbeatReceiver")
+    finally:
+        rpc.shutdown()
+    pid = context._gateway.proc.pid
+    for address in listening(pid):
+        assert address.is_loopback, f"the JVM listens on {address}"
+
+
+def listening(pid: int) -> list[ipaddress.IPv4Address | ipaddress.IPv6Address]:
+    """The addresses at which a process waits for connections."""
+    own = set()
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            own.add(os.readlink(entry))
+    found = []
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in own:
+                packed = bytes.fromhex(fields[1].partition(":")[0])
+                words = (packed[at : at + 4][::-1] for at in range(0, len(packed), 4))
+                address = ipaddress.ip_address(b"".join(words))
+                found.append(getattr(address, "ipv4_mapped", None) or address)
+    assert found
+    return found

@@ -7,7 +7,10 @@ same whoever reads it, and because READ COMMITTED would void a consistent snapsh
 from __future__ import annotations
 
 import contextlib
+import functools
 import socket
+import ssl
+import struct
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, TypeAlias
 
@@ -15,7 +18,7 @@ import pymysql
 from pymysql.constants import CLIENT
 
 from viewkeeper.errors import SourceError, UsageError, rebuild_command
-from viewkeeper.sources.urls import SourceUrl
+from viewkeeper.sources.urls import INSECURE, SourceUrl, insecure_link
 from viewkeeper.sources.wire import Malformed
 
 # The driver has no types of its own.
@@ -30,8 +33,16 @@ _PACKET_BYTES_MAX = 0xFFFFFF
 # The most that max_allowed_packet can be.
 _PAYLOAD_BYTES_MAX = 1 << 30
 
-_OPTIONS = frozenset({"ssl", "ssl_ca", "ssl_cert", "ssl_key"})
+# `account_host`: where the user of the set-up script may come from.
+_OPTIONS = frozenset({"ssl", "ssl_ca", "ssl_cert", "ssl_key", "account_host", INSECURE})
+_SSL_FILES = ("ssl_ca", "ssl_cert", "ssl_key")
 _SSL_MODES = frozenset({"preferred", "disabled", "verify"})
+VERIFIED = "verify"
+_NATIVE = "mysql_native_password"
+# How we answer a server. By every other method that the driver knows, a stranger who listens where the
+# server should be could have the password itself: mysql_clear_password and dialog send it, sha256_password
+# and caching_sha2_password wrap it with a key that the server names, mysql_old_password is broken.
+_AUTH_METHODS = frozenset({_NATIVE, "client_ed25519"})
 
 _PINNED = (
     "SET SESSION sql_mode = 'NO_ENGINE_SUBSTITUTION', time_zone = '+00:00', "
@@ -59,12 +70,30 @@ class _Session(pymysql.connections.Connection):  # type: ignore[misc]
     """
 
     _contexts: ClassVar[dict[str, Any]] = {}
+    _auth_plugin_name: str
 
     def _create_ssl_ctx(self, options: Any) -> Any:
         key = repr(sorted(options.items())) if isinstance(options, dict) else repr(options)
         if key not in self._contexts:
             self._contexts[key] = super()._create_ssl_ctx(options)
         return self._contexts[key]
+
+    def _get_server_information(self) -> None:
+        super()._get_server_information()
+        if self._auth_plugin_name not in _AUTH_METHODS:
+            # We begin with our own; a server whose account wants another one asks for it next.
+            self._auth_plugin_name = _NATIVE
+
+    def _process_auth(self, plugin_name: bytes, auth_packet: Any, handler: Any = None) -> Any:
+        method = plugin_name.decode("ascii", "replace")
+        if method not in _AUTH_METHODS:
+            raise _TellsPassword(method)
+        self._auth_plugin_name = method
+        return super()._process_auth(plugin_name, auth_packet, handler)
+
+
+class _TellsPassword(pymysql.OperationalError):  # type: ignore[misc]
+    """The server asks for the password in a form that could be read there."""
 
 
 class PatientReader:
@@ -153,7 +182,7 @@ def _address(url: SourceUrl) -> dict[str, Any]:
 
 def connect(url: SourceUrl, source: str) -> Link:
     """A pinned session with autocommit; raises SourceError when the server can't be reached."""
-    with translated(source, f"connect to {url}"):
+    with translated(source, f"connect to {url}"), _understood(source, url):
         connection = _Session(
             **_address(url),
             autocommit=True,
@@ -174,6 +203,22 @@ def connect(url: SourceUrl, source: str) -> Link:
             if url.statement_seconds is not None:
                 cursor.execute("SET SESSION max_statement_time = %s", (url.statement_seconds,))
     return connection
+
+
+@contextlib.contextmanager
+def _understood(source: str, url: SourceUrl) -> Iterator[None]:
+    """What the driver raises where a server speaks otherwise than it should, or asks for our files."""
+    try:
+        yield
+    except (RuntimeError, struct.error, LookupError, ValueError, TypeError) as error:
+        raise SourceError(
+            "source-failed",
+            f"can't connect to {url}",
+            source=source,
+            retryable=False,
+            detail=f"it does not answer as a MariaDB server does: {error}",
+            hint="check the host and the port in the source's url",
+        ) from error
 
 
 def rows(connection: Link, sql: str, parameters: Any = ()) -> list[Any]:
@@ -205,6 +250,16 @@ def translated(source: str, doing: str) -> Iterator[None]:
     """Errors of the driver and the network as SourceError; ``doing`` completes "can't …"."""
     try:
         yield
+    except _TellsPassword as error:
+        raise SourceError(
+            "password-not-told",
+            f"can't {doing}",
+            source=source,
+            retryable=False,
+            detail=f"the server asks for the password by {error}, from which it could be read; "
+            f"expected {' or '.join(sorted(_AUTH_METHODS))}",
+            hint="if this is your server: ALTER USER … IDENTIFIED VIA ed25519 or mysql_native_password",
+        ) from None
     except pymysql.InterfaceError as error:
         raise _lost(source, doing, "the connection had ended before") from error
     except pymysql.MySQLError as error:
@@ -269,8 +324,31 @@ def _watch_link(connection: Link) -> None:
 
 
 def _ssl_options(url: SourceUrl, source: str) -> dict[str, Any]:
+    mode = _ssl_mode(url, source)
+    if mode == "disabled":
+        return {"ssl_disabled": True}
+    files = {name: url.options[name] for name in _SSL_FILES if name in url.options}
+    return {"ssl": _verifying_context(**files)} if mode == VERIFIED else dict(files)
+
+
+@functools.cache
+def _verifying_context(
+    ssl_ca: str | None = None, ssl_cert: str | None = None, ssl_key: str | None = None
+) -> ssl.SSLContext:
+    """Not the driver's own: without ssl_ca that would take the certificate of any name for the server's."""
+    context = ssl.create_default_context(cafile=ssl_ca)
+    # An authority of one's own may lack fields that newer rules ask for.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if ssl_cert is not None:
+        context.load_cert_chain(ssl_cert, ssl_key)
+    return context
+
+
+def _ssl_mode(url: SourceUrl, source: str) -> str:
+    """What the URL says, or what is safe there; raises UsageError ``insecure-link``."""
     unknown = sorted(set(url.options) - _OPTIONS)
-    mode = url.options.get("ssl", "verify" if "ssl_ca" in url.options else "preferred")
+    is_verified = "ssl_ca" in url.options or not url.may_be_insecure
+    mode = url.options.get("ssl", VERIFIED if is_verified else "preferred")
     if unknown or mode not in _SSL_MODES:
         raise UsageError(
             "bad-source-url",
@@ -278,9 +356,11 @@ def _ssl_options(url: SourceUrl, source: str) -> dict[str, Any]:
             detail=f"unknown option {', '.join(unknown)}" if unknown else "unknown value of ssl",
             hint=f"options are {', '.join(sorted(_OPTIONS))}; ssl is one of {', '.join(sorted(_SSL_MODES))}",
         )
-    if mode == "disabled":
-        return {"ssl_disabled": True}
-    files = {name: value for name, value in url.options.items() if name != "ssl"}
-    if mode == "verify":
-        files |= {"ssl_verify_cert": True, "ssl_verify_identity": True}  # type: ignore[dict-item]
-    return dict(files)
+    if mode != VERIFIED and not url.may_be_insecure:
+        raise insecure_link(url, f"ssl={mode}", f"ssl={VERIFIED}")
+    return mode
+
+
+def is_verified(url: SourceUrl, source: str) -> bool:
+    """Whether a link to it is encrypted, and to that very server."""
+    return _ssl_mode(url, source) == VERIFIED

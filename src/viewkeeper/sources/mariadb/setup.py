@@ -2,11 +2,15 @@
 
 Nothing is created there: the settings of the binary log and a user's grants are all. `run_setup`
 changes settings of the running server and returns what they were, for `run_teardown`.
+
+Users get a password that is made up for them, one host to come from, and TLS where that is another machine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import secrets
+import socket
+from collections.abc import Iterator, Mapping, Sequence
 
 from viewkeeper.errors import SourceError, UsageError
 from viewkeeper.sources.mariadb.catalogue import Catalogue, quoted
@@ -25,10 +29,19 @@ NEEDED = {
 DURABLE = {"sync_binlog": "1", "innodb_flush_log_at_trx_commit": "1"}
 
 
+# How a first connection of ours is waited for, when we ask from where the server sees us.
+_REACH_SECONDS = 5.0
+
+
 def setup_script(
-    url: SourceUrl, feed_url: SourceUrl, catalogue: Catalogue, relations: Sequence[str]
+    source: str,
+    url: SourceUrl,
+    feed_url: SourceUrl,
+    catalogue: Catalogue,
+    relations: Sequence[str],
 ) -> str:
     """The whole of it, for an administrator to read and run."""
+    reader, feeder = account(url), account(feed_url)
     lines = [
         "-- What Viewkeeper needs here. Run it as an administrator.",
         "-- In the [mysqld] section of the server's configuration, so that it survives a restart:",
@@ -41,15 +54,66 @@ def setup_script(
         *(f"SET GLOBAL {name} = {value};" for name, value in (NEEDED | DURABLE).items()),
         "",
         "-- The user who reads tables at cuts:",
-        f"CREATE USER IF NOT EXISTS {_account(url)};  -- and ALTER USER … IDENTIFIED BY …",
-        *(f"GRANT SELECT ON {_table(catalogue, name)} TO {_account(url)};" for name in relations),
-        f"GRANT BINLOG MONITOR ON *.* TO {_account(url)};",
+        *_user(url, reader, f"{source.upper()}_PASSWORD"),
+        *(f"GRANT SELECT ON {_table(catalogue, name)} TO {reader};" for name in relations),
+        f"GRANT BINLOG MONITOR ON *.* TO {reader};",
         "",
         "-- The user who reads the binary log, which holds the changes of all tables:",
-        f"CREATE USER IF NOT EXISTS {_account(feed_url)};",
-        f"GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO {_account(feed_url)};",
+        *(_user(feed_url, feeder, f"{source.upper()}_FEED_PASSWORD") if feeder != reader else ()),
+        f"GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO {feeder};",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _user(url: SourceUrl, account: str, variable: str) -> Iterator[str]:
+    """One that can't get in by its name alone, nor from elsewhere, nor by a link that others can read."""
+    password = generated_password()
+    tls = "" if url.may_be_insecure else " REQUIRE SSL"
+    yield "-- Its password was made up for this script, and is kept nowhere else. Put it where the source's"
+    yield f"-- url takes it from, for example ${{{variable}}}:   export {variable}='{password}'"
+    yield "-- A user that is there already keeps its password. If the server sees Viewkeeper come"
+    yield "-- from another address, write account_host=ADDRESS into the source's url and print this again."
+    yield f"CREATE USER IF NOT EXISTS {account} IDENTIFIED BY '{password}'{tls};"
+    if tls:
+        yield f"ALTER USER {account}{tls};"
+
+
+def generated_password() -> str:
+    """Of 192 random bits, with characters of every kind: servers' rules ask for them, URLs take them."""
+    while True:
+        made = secrets.token_urlsafe(24)
+        kinds = (str.islower, str.isupper, str.isdigit, lambda each: each in "-_")
+        if all(any(is_kind(each) for each in made) for is_kind in kinds):
+            return made
+
+
+def account(url: SourceUrl) -> str:
+    """The user with the one host from which he comes, as MariaDB writes it."""
+    user = (url.user or "viewkeeper").replace("\\", "\\\\").replace("'", "''")
+    host = url.options.get("account_host") or _own_address(url)
+    return f"'{user}'@'{host.replace(chr(92), chr(92) * 2).replace(chr(39), chr(39) * 2)}'"
+
+
+def _own_address(url: SourceUrl) -> str:
+    """This machine's address on the way to the server; found out without logging in."""
+    place = (url.host, url.port)
+    try:
+        with socket.create_connection(place, _REACH_SECONDS) as link:
+            return str(link.getsockname()[0])
+    except OSError:
+        pass  # it is away, or does not let us; the way there is known all the same
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(*place, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind) as probe:
+            probe.connect(address)  # sends nothing
+            return str(probe.getsockname()[0])
+    except OSError as error:
+        raise UsageError(
+            "unknown-account-host",
+            f"can't tell from which address {url} would see us",
+            detail=error.strerror or str(error),
+            hint="write account_host=ADDRESS into the source's url",
+        ) from None
 
 
 def run_setup(source: str, link: Link) -> dict[str, str]:
@@ -84,11 +148,6 @@ def refuse_unless(allowed: bool, source: str) -> None:
             hint=f"run viewkeeper check --setup-sql {source} and give the script to its owner,"
             " or start Viewkeeper with --allow-setup",
         )
-
-
-def _account(url: SourceUrl) -> str:
-    user = (url.user or "viewkeeper").replace("\\", "\\\\").replace("'", "''")
-    return f"'{user}'@'%'"
 
 
 def _table(catalogue: Catalogue, relation: str) -> str:

@@ -11,7 +11,14 @@ from typing import Any
 import pymysql
 
 from viewkeeper.errors import SourceError, invariant
-from viewkeeper.sources.interface import Finding, Health, Position, RelationSchema, Source
+from viewkeeper.sources.interface import (
+    Finding,
+    Health,
+    LinkState,
+    Position,
+    RelationSchema,
+    Source,
+)
 from viewkeeper.sources.mariadb import binlog
 from viewkeeper.sources.mariadb.catalogue import Catalogue, Table, refuse_problems
 from viewkeeper.sources.mariadb.connection import (
@@ -29,6 +36,7 @@ from viewkeeper.sources.mariadb.history import History, read_history
 from viewkeeper.sources.mariadb.memory import TableMemory
 from viewkeeper.sources.mariadb.places import FIRST_OFFSET, Place, compare, place_of
 from viewkeeper.sources.mariadb.preflight import findings
+from viewkeeper.sources.mariadb.security import link_state, needless_rights
 from viewkeeper.sources.mariadb.setup import (
     DURABLE,
     refuse_unless,
@@ -60,7 +68,8 @@ class MariaDBSource(Source):
     ) -> None:
         self.name = name
         self._url = url
-        self._feed_url = feed_url or url
+        # Reading the log needs no right in any database, so the link must not ask for one.
+        self._feed_url = replace(feed_url or url, database="")
         self._allow_setup = allow_setup
         self._catalogue = Catalogue(name, url.database)
         self._control: Link | None = None
@@ -104,8 +113,19 @@ class MariaDBSource(Source):
                     return
                 yield event
 
+    def link_states(self) -> list[LinkState]:
+        return [link_state(self.name, url) for url in self._urls()]
+
+    def needless_rights(self) -> list[Finding]:
+        return [found for url in self._urls() for found in needless_rights(self.name, url)]
+
+    def _urls(self) -> list[SourceUrl]:
+        """For questions and for the feed; one where it is the same user."""
+        is_same = self._url.user == self._feed_url.user
+        return [self._url] if is_same else [self._url, self._feed_url]
+
     def setup_sql(self, relations: Sequence[str]) -> str:
-        return setup_script(self._url, self._feed_url, self._catalogue, relations)
+        return setup_script(self.name, self._url, self._feed_url, self._catalogue, relations)
 
     def setup(self, relations: Sequence[str]) -> None:
         refuse_unless(self._allow_setup, self.name)

@@ -7,6 +7,8 @@ second connection: a slow query and a dead link look alike from the first one.
 
 from __future__ import annotations
 
+import os
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -22,7 +24,7 @@ import pyarrow as pa
 from psycopg.conninfo import make_conninfo
 
 from viewkeeper.errors import SourceError, UsageError
-from viewkeeper.sources.urls import SourceUrl
+from viewkeeper.sources.urls import INSECURE, SourceUrl, insecure_link
 
 # Text forms must be the same whoever asks; names are qualified by us, never searched; a policy that
 # would hide rows makes a query fail instead.
@@ -59,8 +61,14 @@ KEEPALIVES = {
 }
 PASSED_ON = frozenset(
     {"sslmode", "sslrootcert", "sslcert", "sslkey", "channel_binding", "gssencmode", "passfile"}
+    | {"require_auth"}
 )
-OUR_OPTIONS = frozenset({"instance"})
+OUR_OPTIONS = frozenset({"instance", INSECURE})
+VERIFIED = "verify-full"
+# What a server may ask for. A password in the clear, or a hash that is as good as one (md5), must not
+# reach a stranger who listens where the server should be; only SCRAM proves that it knows the password.
+AUTH_PROVEN = "scram-sha-256"
+AUTH_NOT_TOLD = "!password,!md5"
 
 ANSWER_SECONDS_MAX = 30.0
 PING_SECONDS_MAX = 4.0
@@ -78,10 +86,10 @@ def connection_string(url: SourceUrl, settings: dict[str, str], **extra: str) ->
             f"the URL {url} has options that are not known: {', '.join(unknown)}",
             hint=f"known are {', '.join(sorted(PASSED_ON | OUR_OPTIONS))}",
         )
-    passed = {name: value for name, value in url.options.items() if name in PASSED_ON}
     return make_conninfo(
         "",
         host=url.host,
+        hostaddr="",  # else the environment's would lead elsewhere
         port=str(url.port),
         dbname=url.database,
         **({"user": url.user} if url.user else {}),
@@ -89,9 +97,29 @@ def connection_string(url: SourceUrl, settings: dict[str, str], **extra: str) ->
         options=" ".join(f"-c {name}={value}" for name, value in settings.items()),
         application_name="viewkeeper",
         **KEEPALIVES,
-        **passed,
+        **link_options(url),
         **extra,
     )
+
+
+def link_options(url: SourceUrl) -> dict[str, str]:
+    """What libpq gets about encryption and authentication; raises UsageError ``insecure-link``."""
+    chosen = {name: value for name, value in url.options.items() if name in PASSED_ON}
+    if not url.may_be_insecure:
+        mode = chosen.setdefault("sslmode", VERIFIED)
+        if mode != VERIFIED:
+            raise insecure_link(url, f"sslmode={mode}", f"sslmode={VERIFIED}")
+        chosen.setdefault("sslrootcert", _authorities())
+    # A client's certificate is proof enough, and a server that takes it asks for nothing more.
+    proves = not url.is_near and url.password is not None and "sslcert" not in chosen
+    chosen.setdefault("require_auth", AUTH_PROVEN if proves else AUTH_NOT_TOLD)
+    return chosen
+
+
+def _authorities() -> str:
+    """The machine's own list of authorities. The drivers' libraries, built elsewhere, look for it elsewhere."""
+    found = ssl.get_default_verify_paths().cafile
+    return found if found and os.path.exists(found) else "system"
 
 
 class _Impatient(psycopg.Connection[Any]):
@@ -118,6 +146,10 @@ class Control:
     @property
     def closed(self) -> bool:
         return self._connection.closed
+
+    @property
+    def is_encrypted(self) -> bool:
+        return bool(self._connection.pgconn.ssl_in_use)
 
     def ask(
         self,
@@ -277,6 +309,35 @@ _MEANINGS: dict[str, tuple[str, bool, str]] = {
     "08": ("link-lost", True, "the connection broke"),
     "25P03": ("link-lost", True, "the server ended the session: it was idle for too long"),
 }
+# What libpq says of a server that is not to be trusted: our code, whether it may pass, what to do.
+_UNTRUSTED = {
+    "authentication method requirement": (
+        "password-not-told",
+        False,
+        (
+            "it asks for the password in a form that could be read there, or for none; if this is your "
+            "server, let it use scram-sha-256, or name its method: require_auth=… in the source's url"
+        ),
+    ),
+    "certificate verify failed": (
+        "certificate-refused",
+        True,
+        "name the authority that signed it: sslrootcert=FILE in the source's url",
+    ),
+    "does not match host name": (
+        "certificate-refused",
+        True,
+        "write the host into the source's url as the server's certificate has it",
+    ),
+    "does not support SSL": (
+        "certificate-refused",
+        True,
+        (
+            "turn TLS on at the server; or write insecure=yes into the source's url, if the network "
+            "itself is trusted"
+        ),
+    ),
+}
 # What the drivers say without a SQLSTATE when the link is gone, or was never there.
 _LOST = ("server closed", "could not receive", "could not send", "connection to server", "ssl ")
 
@@ -293,7 +354,10 @@ def translated(error: BaseException, source: str, doing: str) -> SourceError:
     else:
         lost = not state or any(sign in str(error).lower() for sign in _LOST)
         refused = "authentication failed" in str(error) or "does not exist" in text
-        if refused and doing == "connect":
+        untrusted = next((told for sign, told in _UNTRUSTED.items() if sign in str(error)), None)
+        if untrusted is not None:
+            code, retryable, hint = untrusted
+        elif refused and doing == "connect":
             code, retryable, hint = _MEANINGS["28"]
         elif lost:
             code, retryable = "link-lost", True

@@ -14,6 +14,7 @@ from viewkeeper.sources.interface import (
     Feed,
     Finding,
     Health,
+    LinkState,
     Position,
     RelationSchema,
     Source,
@@ -43,6 +44,7 @@ from viewkeeper.sources.postgres.position import (
     require_same_history,
 )
 from viewkeeper.sources.postgres.preflight import findings
+from viewkeeper.sources.postgres.security import link_state, needless_rights
 from viewkeeper.sources.postgres.settling import Settling
 from viewkeeper.sources.postgres.tracking import TrackedRelations, replaced
 from viewkeeper.sources.postgres.watching import Watch
@@ -187,6 +189,22 @@ class PostgresSource(Source):
 
     def preflight(self, relations: Sequence[str]) -> list[Finding]:
         return findings(self, relations)
+
+    def link_states(self) -> list[LinkState]:
+        return [link_state(self.name, url) for url in self._urls()]
+
+    def needless_rights(self) -> list[Finding]:
+        reads = self._feed_url.user if self._feed_url.user != self._url.user else None
+        return [
+            finding
+            for url in self._urls()
+            for finding in needless_rights(self.name, url, self.instance, feeder=reads)
+        ]
+
+    def _urls(self) -> list[SourceUrl]:
+        """For questions and for the feed; one where it is the same."""
+        is_same = self._url.user == self._feed_url.user
+        return [self._url] if is_same else [self._url, self._feed_url]
 
     def setup_sql(self, relations: Sequence[str]) -> str:
         """Works before we can get in, too: its first part makes the roles."""

@@ -16,6 +16,7 @@ from viewkeeper.sources.interface import (
     Feed,
     Finding,
     Health,
+    LinkState,
     Position,
     RelationSchema,
     Source,
@@ -170,6 +171,25 @@ class SQLiteSource(Source):
     def preflight(self, relations: Sequence[str]) -> list[Finding]:
         with self.reading() as connection:
             return examine(connection, self.catalogue(connection), relations)
+
+    def link_states(self) -> list[LinkState]:
+        return [LinkState(self.path.owner(), "file")] if self.path.exists() else []
+
+    def needless_rights(self) -> list[Finding]:
+        """Who may write to the file may change what views show."""
+        if not self.path.exists():
+            return []
+        mode = self.path.stat().st_mode & 0o777
+        if mode & 0o002:
+            return [
+                Finding(
+                    "open-file",
+                    "warning",
+                    f"everybody on this machine may write to {self.path} (mode {mode:03o})",
+                    f"chmod o-w {self.path}",
+                )
+            ]
+        return [Finding("least-rights", "ok", f"{self.path} has mode {mode:03o}")]
 
     def setup_sql(self, relations: Sequence[str]) -> str:
         with self.reading() as connection:
