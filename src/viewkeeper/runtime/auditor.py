@@ -23,7 +23,7 @@ from typing import Any
 
 from viewkeeper.errors import SourceError, ViewkeeperError
 from viewkeeper.runtime.audit import Audit, audited
-from viewkeeper.runtime.json_files import read_json, write_json
+from viewkeeper.runtime.json_files import read_json, write_aside
 from viewkeeper.runtime.memory import give_back
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.runtime.sampling import can_sample, sampled
@@ -130,7 +130,7 @@ class Auditor:
             "txn": latest.last_txn,
             "fingerprint": now,
         }
-        write_json(self._path, known)
+        write_aside(self._path, known)
         return fits
 
     def _expected(
