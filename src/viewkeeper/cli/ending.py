@@ -66,7 +66,8 @@ class Ending:
         os.close(read)
         assert self._watchman.stdout is not None
         self._watchman.stdout.read(1)  # from here on it is on its guard
-        threading.Thread(target=self._listen, name="ending", daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, name="ending", daemon=True)
+        self._listener.start()
         self._kept = {n: signal.getsignal(n) for n in watchman.ENDING}
         self._kept_wake = signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
         self.heed()
@@ -125,3 +126,6 @@ class Ending:
         except subprocess.TimeoutExpired:
             self._watchman.kill()
             self._watchman.wait()
+        self._listener.join()
+        if self._watchman.stdout is not None:
+            self._watchman.stdout.close()

@@ -100,7 +100,7 @@ def run(
         wait_seconds = 0.0 if until_caught_up else for_seconds
         _await_sources(keeper, telling, ending.stop, wait_seconds, as_json=as_json)
         if ending.stop.is_set():
-            raise typer.Exit(INTERRUPTED)
+            raise KeyboardInterrupt
         views = dict(keeper.views)
         metrics = Metrics()
         state = RunState(keeper.config.folder, views)

@@ -40,7 +40,7 @@ class DashboardProcess:
         self._closing = threading.Event()
         self._process, told = self._started(port, token)
         if "error" in told:
-            self._process.wait()
+            _end(self._process)
             raise _refused(told["error"])
         self.url = str(told["url"])
         # The same place when it has to be started again: a browser looks for it there.
@@ -84,21 +84,30 @@ class DashboardProcess:
             seconds = min(2 * seconds, AGAIN_SECONDS_MAX)
             with contextlib.suppress(OSError):  # no process, no memory: tried again
                 self._process, _ = self._started(*self._again)
+            if self._closing.is_set():
+                _end(self._process)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._closing.set()
-        process = self._process
-        with contextlib.suppress(OSError):
-            if process.stdin is not None:
-                process.stdin.close()
-        try:
-            process.wait(END_SECONDS_MAX)
-        except subprocess.TimeoutExpired:
-            process.kill()
+        _end(self._process)
         self._attendant.join(END_SECONDS_MAX)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """In order, by the end of its input; by force if it does not."""
+    with contextlib.suppress(OSError):
+        if process.stdin is not None:
+            process.stdin.close()
+    try:
+        process.wait(END_SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
 
 
 def _answer(line: str) -> dict[str, Any]:

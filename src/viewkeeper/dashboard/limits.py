@@ -69,6 +69,9 @@ class LimitedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def drop(self) -> None:
+        """Gone for whoever counts, at once: it is told of its end later, and many may come until then."""
+        self._await(None)
+        self.connections.discard(self)
         self.transport.abort()
 
     def _look(self) -> None:
