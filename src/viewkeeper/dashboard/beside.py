@@ -77,6 +77,7 @@ class DashboardProcess:
             code = self._process.wait()
             if self._closing.is_set():
                 return
+            _end(self._process)  # its pipes
             told = f"the dashboard has ended ({code}); the run goes on, and starts it again in {seconds:g} s"
             self._tell({"event": "warning", "code": "dashboard-ended", "message": told})
             if self._closing.wait(seconds):

@@ -128,3 +128,14 @@ def test_a_run_whose_spark_is_killed_says_so_and_the_next_one_goes_on(
     with Run(folder, "--until-caught-up") as run:
         code, events = run.ended()
     assert (code, events[-1]["transactions"]) == (0, 1)
+
+
+def test_a_run_that_has_nothing_to_do_is_running(folder, capsys):
+    """It stayed ``starting`` until the first change came, and was not well until then."""
+    with Run(folder, "--until-caught-up", "--allow-setup") as run:
+        assert run.ended()[0] == 0
+    with Run(folder) as run:
+        run.until("ready")
+        code = execute(["status", "--check", "--json", "--project", str(folder)])
+        found = json.loads(capsys.readouterr().out)
+    assert (code, found["state"], found["problems"]) == (0, "running", [])
