@@ -34,7 +34,10 @@ class Ending:
         self,
         grace_seconds: float = GRACE_SECONDS,
         watchman_seconds: float = WATCHMAN_SECONDS,
+        *,
+        raises: bool = False,
     ) -> None:
+        """``raises`` KeyboardInterrupt at the first signal, for a command that does not look at ``stop``."""
         self.stop = threading.Event()
         # The exit code of a command that had to leave. One that had done its work says so here.
         self.code = INTERRUPTED
@@ -42,6 +45,7 @@ class Ending:
         self.last_words: list[Callable[[], object]] = []
         self._grace_seconds = grace_seconds
         self._watchman_seconds = watchman_seconds
+        self._raises = raises
         self._over = threading.Event()
         self._watchman: subprocess.Popen[bytes] | None = None
         self._wake: int | None = None
@@ -80,6 +84,9 @@ class Ending:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         self.stop.set()
+        raises, self._raises = self._raises, False
+        if raises:
+            raise KeyboardInterrupt
 
     def _listen(self) -> None:
         """What the watchman passes on: the first signal begins the grace period, the second ends it."""

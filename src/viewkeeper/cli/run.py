@@ -240,7 +240,7 @@ def audit(
     if told is not None:
         views = list(told["views"])
     else:
-        with Keeper.open(project) as keeper:
+        with Ending(raises=True), Keeper.open(project) as keeper:
             views = [audit.as_dict() for audit in keeper.audit(view)]
     good = all(found["verdict"] == "equal" for found in views)
     if as_json:

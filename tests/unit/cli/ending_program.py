@@ -14,7 +14,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from viewkeeper.cli.ending import Ending
-from viewkeeper.cli.output import GOOD
+from viewkeeper.cli.output import GOOD, INTERRUPTED
 
 
 def backtracks() -> None:
@@ -57,10 +57,17 @@ def main() -> int:
     what, grace = sys.argv[1], float(sys.argv[2])
     # Where Python can be had, however slowly, it is not the watchman's business.
     margin = 0.5 if what.startswith("backtracks") else 600.0
-    with Ending(grace, margin) as ending:
+    with Ending(grace, margin, raises=what == "unwinds") as ending:
         ending.last_words.append(lambda: say("last words"))
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
         say("begun", child=child.pid)
+        if what == "unwinds":
+            try:
+                sleeps()
+            except KeyboardInterrupt:
+                child.kill()
+                say("unwound")
+                raise SystemExit(INTERRUPTED) from None
         if what in ("stops", "lingers"):
             stops(ending)
             ending.code, ending.last_words = GOOD, []

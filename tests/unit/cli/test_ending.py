@@ -89,6 +89,11 @@ def test_what_ends_in_order_is_let_end_in_order():
     assert command.ended(signal.SIGTERM)[:2] == (GOOD, ["stopped"])
 
 
+def test_a_command_that_knows_of_no_stop_is_interrupted_at_once():
+    command = Command("unwinds", PATIENCE_SECONDS)
+    assert command.ended(signal.SIGTERM)[:2] == (INTERRUPTED, ["unwound"])
+
+
 def test_a_thread_that_python_waits_for_at_its_end_does_not_keep_it():
     assert Command("lingers").ended(signal.SIGTERM)[:2] == (GOOD, ["stopped"])
 
