@@ -59,15 +59,21 @@ def main() -> int:
     margin = 0.5 if what.startswith("backtracks") else 600.0
     with Ending(grace, margin, raises=what == "unwinds") as ending:
         ending.last_words.append(lambda: say("last words"))
-        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
-        say("begun", child=child.pid)
+        # Not our pipes: whoever reads them is to see their end when we end.
+        child = subprocess.Popen(
+            [sys.executable, "-c", "import time; time.sleep(3600)"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         if what == "unwinds":
             try:
+                say("begun", child=child.pid)  # a signal may come from here on
                 sleeps()
             except KeyboardInterrupt:
                 child.kill()
                 say("unwound")
                 raise SystemExit(INTERRUPTED) from None
+        say("begun", child=child.pid)
         if what in ("stops", "lingers"):
             stops(ending)
             ending.code, ending.last_words = GOOD, []
