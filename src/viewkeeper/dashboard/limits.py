@@ -2,7 +2,7 @@
 
 A connection that is awaited (its request has not come whole, or it does not take what it asked for) is dropped
 after a while, however slowly it drips. When there are too many connections, the one goes that has been
-awaited for longest: those who never finish keep nobody out who does.
+awaited for longest: clients that never finish do not keep out those that do.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class LimitedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def drop(self) -> None:
-        """Gone for whoever counts, at once: it is told of its end later, and many may come until then."""
+        """Not counted from here on: its end is reported later, and many connections may come first."""
         self._await(None)
         self.connections.discard(self)
         self.transport.abort()
