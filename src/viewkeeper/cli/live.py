@@ -101,6 +101,8 @@ def sentence(event: Mapping[str, Any]) -> str:
             return f"Read {event['rows']:,} rows of {event['relation']}{percent}, {speed}"
         case "loaded":
             return f"Loaded {', '.join(event['views'])} in {event['seconds']:.1f} s"
+        case "ready":
+            return f"Keeping {', '.join(event['views'])} from {event['txn']:,} on"
         case "batch":
             return (
                 f"Epoch {event['epoch']}: {event['transactions']:,} transactions, "
@@ -142,6 +144,8 @@ def sentence(event: Mapping[str, Any]) -> str:
                 f"Caught up: {event['transactions']:,} transactions in {event['seconds']:.1f} s "
                 f"({event['transactions_per_second']:,.0f}/s)"
             )
+        case "interrupted":
+            return "Interrupted: what was at hand is given up, and done again by the next run"
         case "stopped":
             return f"Stopped after {event['transactions']:,} transactions"
         case other:

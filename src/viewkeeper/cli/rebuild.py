@@ -127,7 +127,8 @@ def beside_a_run(
 
 
 def _alone(project: Path, request: Any) -> Mapping[str, Any]:
+    from viewkeeper.cli.ending import Ending
     from viewkeeper.runtime.keeper import Keeper
 
-    with Keeper.open(project) as keeper:
+    with Ending(raises=True), Keeper.open(project) as keeper:
         return keeper.rebuild(request)

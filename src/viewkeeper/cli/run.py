@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import contextlib
-import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from viewkeeper.cli.output import FAILED, GOOD, Json, console, styled, write_json, write_line
+from viewkeeper.cli.ending import GRACE_SECONDS, Ending
+from viewkeeper.cli.output import (
+    FAILED,
+    GOOD,
+    INTERRUPTED,
+    Json,
+    console,
+    styled,
+    write_json,
+    write_line,
+)
+from viewkeeper.errors import ViewkeeperError
 from viewkeeper.project import ProjectConfig
 
 if TYPE_CHECKING:
     from viewkeeper.runtime.keeper import Keeper
+
+OnEvent = Callable[[dict[str, Any]], None]
 
 Project = Annotated[
     Path, typer.Option("--project", help="The project's folder, with its viewkeeper.toml.")
@@ -58,6 +70,15 @@ def run(
             "--ui-token", envvar="VIEWKEEPER_TOKEN", help="The dashboard asks for this token."
         ),
     ] = None,
+    grace: Annotated[
+        float,
+        typer.Option(
+            "--grace",
+            metavar="SECONDS",
+            min=0,
+            help="After Ctrl-C or SIGTERM, end in order for so long, then at once.",
+        ),
+    ] = GRACE_SECONDS,
     project: Project = Path("."),
     as_json: Json = False,
 ) -> None:
@@ -70,111 +91,142 @@ def run(
     from viewkeeper.spark.java import require_java
 
     require_java()  # said now, and not after every source has been asked
-    stop = threading.Event()
-    with Keeper.open(project, allow_setup=allow_setup) as keeper, contextlib.ExitStack() as stack:
-        listeners: list[Callable[[dict[str, Any]], None]] = []
+    with (
+        Ending(grace) as ending,
+        Keeper.open(project, allow_setup=allow_setup) as keeper,
+        contextlib.ExitStack() as stack,
+    ):
+        telling = Telling()
         if log is not None:
             written = stack.enter_context(RunLog(log, secrets_of(keeper.config)))
-            listeners.append(written.on_event)
+            telling.listeners.append(written.on_event)
         if ui or ui_port is not None:
-            _serve_dashboard(keeper.config, ui_port, ui_token, stack, as_json=as_json)
+            _serve_dashboard(
+                keeper.config, ui_port, telling, stack, as_json=as_json, token=ui_token
+            )
         if not as_json:
             write_line("Connecting to the sources …", stderr=True)
-        _await_sources(keeper, listeners, 0.0 if until_caught_up else for_seconds, as_json=as_json)
+        wait_seconds = 0.0 if until_caught_up else for_seconds
+        _await_sources(keeper, telling, ending.stop, wait_seconds, as_json=as_json)
+        if ending.stop.is_set():
+            raise KeyboardInterrupt
         views = dict(keeper.views)
         metrics = Metrics()
         state = RunState(keeper.config.folder, views)
         table = None if as_json else LiveTable(views)
-        listeners += [state.on_event, metrics.on_event]
-        listeners.append(write_json if table is None else table.on_event)
-
-        telling = threading.Lock()
-
-        def on_event(event: dict[str, Any]) -> None:
-            # Groups tell from their own threads: nobody's line may stand in another's.
-            with telling:
-                # The view update table and what is not shown change all the time: they are for those
-                # who look, no message.
-                match event["event"]:
-                    case "merge":
-                        state.on_event(event)
-                    case "standing":
-                        state.on_event(event)
-                        metrics.on_event(event)
-                    case _:
-                        for listener in listeners:
-                            listener(event)
-
+        telling.silent = {
+            "merge": [state.on_event],
+            "standing": [state.on_event, metrics.on_event],
+        } | ({"ready": [state.on_event]} if until_caught_up else {})
+        telling.listeners += [state.on_event, metrics.on_event]
+        telling.listeners.append(write_json if table is None else table.on_event)
         # Spark takes Ctrl-C for itself when it starts, so we ask for it afterwards.
         keeper.spark  # noqa: B018
-        _end_in_order(stop)
+        ending.heed()
         stack.enter_context(state)
         if metrics_port is not None:
             stack.enter_context(MetricsServer(metrics, metrics_port))
         if table is not None:
             stack.enter_context(table)
-        keeper.run(
+            ending.last_words.append(table.__exit__)
+        ending.last_words += [state.__exit__, lambda: telling.on_event({"event": "interrupted"})]
+        report = keeper.run(
             until_caught_up=until_caught_up,
             for_seconds=for_seconds,
-            on_event=on_event,
-            stop=stop,
+            on_event=telling.on_event,
+            stop=ending.stop,
         )
+        code = INTERRUPTED if until_caught_up and not report.is_caught_up else GOOD
+        # What is left is to let go: whoever is in a hurry may cut that short.
+        ending.code, ending.last_words = code, []
+        if code != GOOD and not ending.stop.is_set():
+            raise _not_caught_up(for_seconds)
+    raise typer.Exit(code)
+
+
+def _not_caught_up(seconds: float | None) -> ViewkeeperError:
+    return ViewkeeperError(
+        "not-caught-up",
+        f"the views have not caught up within the {seconds:g} s of --for",
+        detail="what was applied until then is in the warehouse",
+        hint="run it again, it goes on from there; without --for it takes the time that it needs",
+    )
+
+
+class Telling:
+    """Passes the events of a run on, one at a time: groups tell from their own threads."""
+
+    def __init__(self) -> None:
+        self.listeners: list[OnEvent] = []
+        # Events that are for those who look, no message; and who looks.
+        self.silent: dict[str, list[OnEvent]] = {}
+        self._lock = threading.Lock()
+        self._is_warned = False
+
+    def on_event(self, event: dict[str, Any]) -> None:
+        with self._lock:
+            for listener in self.silent.get(event["event"], self.listeners):
+                try:
+                    listener(event)
+                except BrokenPipeError:
+                    raise  # whoever read our output has seen enough
+                except OSError as error:
+                    self._warn(error)
+
+    def _warn(self, error: OSError) -> None:
+        """Output that can't be written, on a full disk say, is no reason to end a run."""
+        if not self._is_warned:
+            self._is_warned = True
+            with contextlib.suppress(OSError):
+                write_line(f"Warning: can't write what the run tells: {error}", stderr=True)
 
 
 def _await_sources(
     keeper: Keeper,
-    listeners: Sequence[Callable[[dict[str, Any]], None]],
+    telling: Telling,
+    stop: threading.Event,
     seconds_max: float | None,
     *,
     as_json: bool,
 ) -> None:
-    """Until the views can be read; Ctrl-C ends it as usual. What is waited for is said once."""
+    """Until the views can be read, or it is to stop. What is waited for is said once."""
     from viewkeeper.cli.live import sentence
 
     told: set[str] = set()
 
     def on_event(event: dict[str, Any]) -> None:
-        for listener in (*listeners, *([write_json] if as_json else [])):
-            listener(event)
+        telling.on_event(event)
+        if as_json:
+            write_json(event)
+            return
         detail = event["error"]["detail"]
         line = f"{sentence(event)} ({detail})" if detail else sentence(event)
-        if not as_json and line not in told:
+        if line not in told:
             told.add(line)
             write_line(line, stderr=True)
 
-    keeper.await_views(on_event, threading.Event(), seconds_max)
+    keeper.await_views(on_event, stop, seconds_max)
 
 
 def _serve_dashboard(
     config: ProjectConfig,
     port: int | None,
-    token: str | None,
+    telling: Telling,
     stack: contextlib.ExitStack,
     *,
     as_json: bool,
+    token: str | None = None,
 ) -> None:
     """Up before the sources are asked: a page that says what is missing is worth most then."""
     from viewkeeper.cli.ui import given_token
-    from viewkeeper.dashboard.server import PORT, DashboardServer
+    from viewkeeper.dashboard.beside import DashboardProcess
 
-    made = DashboardServer(config, port=PORT if port is None else port, token=given_token(token))
+    made = DashboardProcess(config.folder, port, given_token(token), telling.on_event)
     server = stack.enter_context(made)
     if as_json:
         write_json({"event": "dashboard", "url": server.url})
     else:
         write_line(f"The dashboard is at {server.url}", stderr=True)
-
-
-def _end_in_order(stop: threading.Event) -> None:
-    """The first Ctrl-C (or SIGTERM) finishes the batch at hand; the second one ends at once."""
-
-    def handle(number: int, frame: object) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, handle)
 
 
 def audit(
@@ -199,7 +251,7 @@ def audit(
     if told is not None:
         views = list(told["views"])
     else:
-        with Keeper.open(project) as keeper:
+        with Ending(raises=True), Keeper.open(project) as keeper:
             views = [audit.as_dict() for audit in keeper.audit(view)]
     good = all(found["verdict"] == "equal" for found in views)
     if as_json:

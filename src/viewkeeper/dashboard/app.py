@@ -17,7 +17,8 @@ from viewkeeper.dashboard.access import COOKIE, Access, Guard
 from viewkeeper.dashboard.api import Api, with_description
 from viewkeeper.dashboard.endpoints import refusal
 from viewkeeper.dashboard.lab.endpoints import lab_endpoints
-from viewkeeper.dashboard.live import Live
+from viewkeeper.dashboard.limits import BodyLimit
+from viewkeeper.dashboard.live import LISTENERS_MAX, Live
 from viewkeeper.dashboard.lookout import Lookout
 from viewkeeper.errors import UsageError
 from viewkeeper.project import ProjectConfig
@@ -37,6 +38,10 @@ def dashboard_app(config: ProjectConfig, access: Access) -> Starlette:
         return FileResponse(str(static / "index.html"))
 
     async def events(request: Request) -> Response:
+        if live.is_full:
+            return refusal(
+                UsageError("too-many-pages", f"{LISTENERS_MAX} live pages are open: close some")
+            )
         return StreamingResponse(live.events(), media_type="text/event-stream")
 
     async def session(request: Request) -> Response:
@@ -59,7 +64,7 @@ def dashboard_app(config: ProjectConfig, access: Access) -> Starlette:
             Route("/api/login", login, methods=["POST"]),
             Mount("/static", StaticFiles(directory=str(static))),
         ],
-        middleware=[Middleware(Guard, access=access)],
+        middleware=[Middleware(Guard, access=access), Middleware(BodyLimit)],
         lifespan=lifespan,
     )
     app.state.live = live

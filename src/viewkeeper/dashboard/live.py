@@ -15,6 +15,8 @@ from starlette.concurrency import run_in_threadpool
 PULSE_SECONDS = 0.5
 # A moment goes out so often also without news: lags grow, and a reader sees that we are alive.
 REPEAT_PULSES = 4
+# Each keeps a connection for as long as its page is open.
+LISTENERS_MAX = 48
 
 
 class Live:
@@ -26,6 +28,10 @@ class Live:
         # None ends a stream.
         self._listeners: set[asyncio.Queue[str | None]] = set()
         self._loop: asyncio.Task[None] | None = None
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._listeners) >= LISTENERS_MAX
 
     async def events(self) -> AsyncIterator[str]:
         """One listener's stream: the moment there is now, then each new one."""

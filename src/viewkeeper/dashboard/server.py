@@ -1,4 +1,4 @@
-"""Serving the dashboard: in front until Ctrl-C, or in a thread beside a run."""
+"""Serving the dashboard: in front until Ctrl-C, or in a thread; for a run, see `beside`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import uvicorn
 
 from viewkeeper.dashboard.access import Access
 from viewkeeper.dashboard.app import dashboard_app
+from viewkeeper.dashboard.limits import HEAD_BYTES_MAX, LimitedProtocol
 from viewkeeper.dashboard.live import Live
 from viewkeeper.errors import UsageError
 from viewkeeper.project import ProjectConfig
@@ -41,6 +42,9 @@ class DashboardServer:
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=GOODBYE_SECONDS,
+            http=LimitedProtocol,
+            ws="none",
+            h11_max_incomplete_event_size=HEAD_BYTES_MAX,
         )
         self._server = _Server(settings, app.state.live)
         self._thread: threading.Thread | None = None

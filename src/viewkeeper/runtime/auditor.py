@@ -26,7 +26,7 @@ from typing import Any
 
 from viewkeeper.errors import InvariantViolated, SourceError, UsageError, ViewkeeperError
 from viewkeeper.runtime.audit import Audit, audited
-from viewkeeper.runtime.json_files import read_json, write_json
+from viewkeeper.runtime.json_files import read_json, write_aside
 from viewkeeper.runtime.memory import give_back
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.runtime.sampling import can_sample, sampled
@@ -141,7 +141,7 @@ class Auditor:
     def _remember(self, news: Mapping[str, Any]) -> None:
         """Write down what is news; None is forgotten."""
         known = read_json(self._path) | dict(news)
-        write_json(self._path, {name: value for name, value in known.items() if value is not None})
+        write_aside(self._path, {name: value for name, value in known.items() if value is not None})
 
     def _is_marked(self, view: str, incarnation: int) -> bool:
         mark = read_json(self._path).get(_mark(view))

@@ -17,7 +17,7 @@ from typing import Any
 
 from viewkeeper.errors import UsageError
 from viewkeeper.runtime.evolving import Foreseen
-from viewkeeper.runtime.json_files import read_json, write_json
+from viewkeeper.runtime.json_files import read_json, write_aside, write_json
 
 CHANGES_FILE = ".viewkeeper/evolution.json"
 DECISIONS_FILE = ".viewkeeper/decisions.json"
@@ -99,7 +99,9 @@ class EvolutionLog:
         if known["status"] in (ADAPTING, APPLIED):
             raise UsageError("already-decided", f"the schema change {change} is taken already")
         made = {"decision": decision, "at": _now()}
-        self._put(DECISIONS_FILE, dict(self._read(DECISIONS_FILE)) | {change: made})
+        if self._folder is not None:
+            decided = dict(self._read(DECISIONS_FILE)) | {change: made}
+            write_json(self._folder / DECISIONS_FILE, decided)
         return {"change": change, **made}
 
     def _read(self, name: str) -> Mapping[str, Any]:
@@ -108,11 +110,9 @@ class EvolutionLog:
         return read_json(self._folder / name)
 
     def _write(self) -> None:
-        self._put(CHANGES_FILE, {"changes": list(self._changes.values())[-CHANGES_KEPT_MAX:]})
-
-    def _put(self, name: str, document: Mapping[str, Any]) -> None:
         if self._folder is not None:
-            write_json(self._folder / name, document)
+            kept = list(self._changes.values())[-CHANGES_KEPT_MAX:]
+            write_aside(self._folder / CHANGES_FILE, {"changes": kept})
 
 
 def change_key(plan: Foreseen) -> str:

@@ -166,7 +166,7 @@ class Keeper(OpenProject):
         self.views  # noqa: B018  (what is wrong with them must be said before anything is made)
         housekeeping = Housekeeping(retention=retention_of(self.config))
         with (
-            self._created_warehouse().writer() as writer,
+            self._created_warehouse().writer(beats_apart=True) as writer,
             contextlib.closing(Background(writer, housekeeping)),
         ):
             writer.remember = partial(remember, self.config.folder, writer.storage)

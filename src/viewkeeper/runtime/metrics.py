@@ -16,6 +16,10 @@ from viewkeeper.runtime.standing import age_seconds
 
 Labels = tuple[tuple[str, str], ...]
 
+# How many scrapes are answered at once, and how long one may take to ask.
+REQUESTS_MAX = 16
+REQUEST_SECONDS_MAX = 10.0
+
 # Name, kind, what it means.
 METRICS: tuple[tuple[str, str, str], ...] = (
     ("viewkeeper_transactions_total", "counter", "Source transactions applied to the views."),
@@ -142,12 +146,37 @@ def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
+class _Limited(http.server.ThreadingHTTPServer):
+    """Answers some requests at once and no more: every connection has a thread of the run's process."""
+
+    daemon_threads = True
+
+    def __init__(self, *arguments: Any) -> None:
+        self._room = threading.BoundedSemaphore(REQUESTS_MAX)
+        super().__init__(*arguments)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if self._room.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._room.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        pass  # a client that went away, or sent no HTTP: nothing of ours
+
+
 class MetricsServer:
     """Serves ``/metrics`` on 127.0.0.1 while it is entered; ``port`` 0 takes any free one."""
 
     def __init__(self, metrics: Metrics, port: int) -> None:
         handler = _handler_for(metrics)
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
+        self._server = _Limited(("127.0.0.1", port), handler)
         self.port = int(self._server.server_address[1])
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
@@ -162,6 +191,8 @@ class MetricsServer:
 
 def _handler_for(metrics: Metrics) -> type[http.server.BaseHTTPRequestHandler]:
     class Handler(http.server.BaseHTTPRequestHandler):
+        timeout = REQUEST_SECONDS_MAX
+
         def do_GET(self) -> None:
             if not names_this_machine(self.headers.get("host", "")):
                 self.send_error(403, "it answers to this machine's own names only")

@@ -19,6 +19,8 @@ class RunReport:
     queries: int = 0
     rows_fetched: int = 0
     busy_seconds: float = 0.0
+    # Whether a run that was to catch up has: one that was stopped before has not.
+    is_caught_up: bool = False
     started: float = field(default_factory=time.monotonic)
 
     def add(self, cycle: Cycle) -> None:

@@ -11,12 +11,13 @@ import datetime as dt
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from viewkeeper.errors import UsageError, ViewkeeperError, WarehouseError
-from viewkeeper.runtime.json_files import read_json, write_json
+from viewkeeper.runtime.json_files import read_json, write_aside, write_json
 
 FOLDER = ".viewkeeper/requests"
 REBUILD, RELOAD, AUDIT, NOTE = "rebuild", "reload", "audit", "note"
@@ -58,19 +59,21 @@ class Requests:
         return [request for request in found if request.status in (ASKED, TAKEN)]
 
     def put(self, request: Request) -> None:
-        """Write a request down, or what became of it."""
+        """Write a request down; raises OSError where that is not possible."""
         write_json(self._path(request), asdict(request))
 
     def answer(self, request: Request, status: str, answer: Mapping[str, Any]) -> None:
         """Tell whoever asked; nobody may be waiting any more."""
         if self._path(request).exists():
-            self.put(replace(request, status=status, answer=dict(answer)))
+            told = replace(request, status=status, answer=dict(answer))
+            write_aside(self._path(request), asdict(told))
 
     def forget_old(self) -> None:
-        """Remove what was never fetched."""
+        """Remove what was never fetched; what can't be removed lies there for the next run."""
         for path in self._folder.glob("*.json"):
-            if time.time() - path.stat().st_mtime > FORGOTTEN_SECONDS:
-                path.unlink(missing_ok=True)
+            with suppress(OSError):
+                if time.time() - path.stat().st_mtime > FORGOTTEN_SECONDS:
+                    path.unlink(missing_ok=True)
 
     def _all(self) -> Iterator[Request]:
         for path in self._folder.glob("*.json"):
@@ -104,7 +107,10 @@ class Requests:
         pause: Callable[[float], object] = time.sleep,
     ) -> Mapping[str, Any]:
         """Ask, wait for the answer, and give it; raises the error that the run met."""
-        self.put(request)
+        try:
+            self.put(request)
+        except OSError as error:
+            raise _not_put(self._folder, error) from None
         started = time.monotonic()
         try:
             while True:
@@ -129,6 +135,15 @@ def _as_error(told: Mapping[str, Any]) -> ViewkeeperError:
         str(told.get("message", "the running keeper could not do it")),
         detail=str(told.get("detail", "")),
         hint=str(told.get("hint", "")),
+    )
+
+
+def _not_put(folder: Path, error: OSError) -> UsageError:
+    return UsageError(
+        "can-not-write",
+        f"can't write a request for the run into {folder}",
+        detail=error.strerror or str(error),
+        hint="make room there, or ask as a user who may write to it",
     )
 
 

@@ -134,13 +134,23 @@ def _secret_settings(settings: Mapping[str, str]) -> Iterator[str]:
     return (value for name, value in settings.items() if _SECRET_SETTING.search(name))
 
 
+class _OnDisk(logging.handlers.RotatingFileHandler):
+    """Says once that the log can't be written, instead of a traceback for every line; goes on trying."""
+
+    _is_told = False
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        error = sys.exc_info()[1]
+        if not self._is_told and sys.stderr is not None:
+            self._is_told = True
+            sys.stderr.write(f"can't write the log {self.baseFilename}: {error}; the run goes on\n")
+
+
 def _handler(target: str) -> logging.Handler:
     if target == STDERR:
         return logging.StreamHandler(sys.stderr)
     try:
-        return logging.handlers.RotatingFileHandler(
-            target, maxBytes=FILE_BYTES_MAX, backupCount=OLD_FILES_MAX, encoding="utf-8"
-        )
+        return _OnDisk(target, maxBytes=FILE_BYTES_MAX, backupCount=OLD_FILES_MAX, encoding="utf-8")
     except OSError as error:
         raise UsageError(
             "can-not-write",

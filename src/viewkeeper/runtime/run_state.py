@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from viewkeeper.protocols.choice import period_seconds
-from viewkeeper.runtime.json_files import make_private, read_json, write_json
+from viewkeeper.runtime.json_files import read_json, write_aside
 from viewkeeper.runtime.traffic import add_batch, no_traffic
 from viewkeeper.runtime.view import View
 
@@ -46,7 +46,6 @@ class RunState:
         }
 
     def __enter__(self) -> RunState:
-        make_private(self._path.parent)
         if self._is_told:
             self._write()
         return self
@@ -66,7 +65,7 @@ class RunState:
         match event["event"]:
             case "loading":
                 self._state["state"] = "loading"
-            case "loaded":
+            case "loaded" | "ready":
                 self._state["state"] = "running"
             case "batch":
                 self._state["state"] = "running"
@@ -108,7 +107,7 @@ class RunState:
     def _write(self) -> None:
         self._is_told = True
         self._state["at"] = _now()
-        write_json(self._path, self._state)
+        write_aside(self._path, self._state)
 
 
 def read_run_state(folder: Path) -> dict[str, Any]:

@@ -141,7 +141,7 @@ class Running:
                     self._answer_done(writer)
                     goes_on = self._until_over(pipeline)
                 if not goes_on:
-                    ending = "caught_up" if self._until_caught_up else "stopped"
+                    ending = "caught_up" if self._report.is_caught_up else "stopped"
                     self._on_event({"event": ending, **self._report.as_dict()})
                     return False
             if self._next is not None:
@@ -223,6 +223,7 @@ class Running:
                 self._on_event(_batch_event(cycle))
             elif self._until_caught_up:
                 if pipeline.has_applied(targets):
+                    self._report.is_caught_up = True
                     break
                 refuse_to_wait(pipeline)
             if self._auditor.is_due and not self._until_caught_up:
@@ -414,6 +415,10 @@ def loaded(pipeline: Pipeline, on_event: OnEvent, stop: threading.Event) -> None
     new = pipeline.new_views
     if not new:
         pipeline.load(stopping=stop.is_set)
+        if not stop.is_set():
+            # There may be nothing to do for long: whoever looks is to see that it is being done.
+            txn = pipeline.writer.latest.last_txn
+            on_event({"event": "ready", "views": list(pipeline.views), "txn": txn})
         return
     on_event({"event": "loading", "views": list(new)})
     started = time.monotonic()

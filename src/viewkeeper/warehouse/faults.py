@@ -2,15 +2,19 @@
 
 ``VIEWKEEPER_FAILPOINT="after-table:2"`` kills this process (SIGKILL, as a power switch would) when
 it passes ``after-table`` for the second time; ``"before-ledger=full"`` raises "no space left on
-device" there instead. Unset, which is always so outside tests, a point costs one look-up.
+device" there instead, ``=slow`` stands still there as on a disk that does not answer, and ``=hold`` keeps
+Python to itself, so that no other thread gets to run. Both say so in a file that `REACHED` names. Unset, which is always so outside tests, a point costs one look-up.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import signal
+import time
 from collections import Counter
+from pathlib import Path
 
 VARIABLE = "VIEWKEEPER_FAILPOINT"
 
@@ -30,6 +34,9 @@ FAILPOINTS = (
     "publish-after-table",
 )
 
+# Where a point says that it was reached and stands still.
+REACHED = "VIEWKEEPER_FAILPOINT_REACHED"
+
 _hits: Counter[tuple[str, str]] = Counter()
 
 
@@ -45,6 +52,17 @@ def failpoint(name: str) -> None:
     _hits[wanted, name] += 1
     if _hits[wanted, name] != int(nth or 1):
         return
+    if action in ("slow", "hold"):
+        _stand_still(action)
     if action == "full":
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _stand_still(action: str) -> None:
+    Path(os.environ[REACHED]).write_text(action)
+    if action == "hold":
+        # It backtracks for years, and keeps the interpreter's lock meanwhile.
+        re.match("(a+)+$", "a" * 60 + "b")
+    while True:
+        time.sleep(60)

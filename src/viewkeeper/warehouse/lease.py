@@ -13,11 +13,13 @@ import json
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from viewkeeper.errors import ViewkeeperError, WarehouseError
+from viewkeeper.warehouse.beating import Beating
 from viewkeeper.warehouse.storage import Storage
 
 FILE = "_lease.json"
@@ -65,14 +67,30 @@ class Holder:
 def is_held(
     holder: Holder | None, me: Process, now: dt.datetime, is_running: Callable[[Process], bool]
 ) -> bool:
-    """Whether somebody else must be assumed to be writing."""
+    """Whether somebody else must be assumed to be writing.
+
+    A process of this machine holds the lease for as long as it runs: that is looked up, and no clock
+    and no late beat has a say in it. Of a process elsewhere, its beat is all there is; where the system
+    does not tell when a process started, both count, for its number may be another's by now.
+    """
     if holder is None:
         return False
-    if (now - holder.beat_at).total_seconds() > holder.ttl_seconds:
+    is_here = holder.process.machine == me.machine
+    if is_here and not is_running(holder.process):
         return False
-    if holder.process.machine != me.machine:
-        return True  # a process we can't see: its heartbeat is all there is
-    return is_running(holder.process)
+    if is_here and holder.process.started:
+        return True
+    return (now - holder.beat_at).total_seconds() <= holder.ttl_seconds
+
+
+def is_undatable(holder: Holder, me: Process, now: dt.datetime) -> bool:
+    """Whether the beat of a process elsewhere lies in the future: a clock was set back, there or here.
+
+    Up to a beat's lifetime it expires soon enough. Beyond that its date would hold the warehouse for
+    as long as the clock was wrong, so it has to be watched instead.
+    """
+    ahead_seconds = (holder.beat_at - now).total_seconds()
+    return holder.process.machine != me.machine and ahead_seconds > holder.ttl_seconds
 
 
 def is_running(process: Process) -> bool:
@@ -86,11 +104,22 @@ def is_running(process: Process) -> bool:
     return _started(process.pid) == process.started
 
 
-def check_free(storage: Storage, now: dt.datetime) -> None:
-    """Raise WarehouseError when another writer holds the warehouse."""
-    content = storage.read_bytes(FILE)
-    holder = Holder.from_bytes(content) if content is not None else None
-    if holder is not None and is_held(holder, Process.current(), now, is_running):
+def check_free(
+    storage: Storage, now: dt.datetime, pause: Callable[[float], object] = time.sleep
+) -> None:
+    """Raise WarehouseError when another writer holds the warehouse.
+
+    A beat that is dated in the future is watched for one lifetime: the file of a writer that is alive
+    changes meanwhile.
+    """
+    me = Process.current()
+    holder = _found(storage)
+    if holder is not None and is_undatable(holder, me, now):
+        pause(holder.ttl_seconds)
+        watched, holder = holder, _found(storage)
+        if holder == watched:
+            return  # it did not beat: whoever wrote it is dead, and the fence holds if not
+    if holder is not None and is_held(holder, me, now, is_running):
         process = holder.process
         raise WarehouseError(
             "warehouse-held",
@@ -102,8 +131,16 @@ def check_free(storage: Storage, now: dt.datetime) -> None:
         )
 
 
+def _found(storage: Storage) -> Holder | None:
+    content = storage.read_bytes(FILE)
+    return None if content is None else Holder.from_bytes(content)
+
+
 class Heartbeat:
-    """Writes the lease file now and then until closed. Its failures do not stop the writer."""
+    """Writes the lease file now and then until closed. Its failures do not stop the writer.
+
+    ``apart``: also from a process beside this one, which beats on while Python does not get to it here.
+    """
 
     def __init__(
         self,
@@ -111,6 +148,8 @@ class Heartbeat:
         token: int,
         clock: Callable[[], dt.datetime],
         ttl_seconds: float = TTL_SECONDS,
+        *,
+        apart: bool = False,
     ) -> None:
         self._storage = storage
         self._token = token
@@ -118,13 +157,26 @@ class Heartbeat:
         self._ttl_seconds = ttl_seconds
         self._closing = threading.Event()
         self.beat()
+        self.beating = self._started_apart() if apart else None
         self._thread = threading.Thread(target=self._run, name="viewkeeper-lease", daemon=True)
         self._thread.start()
 
     def beat(self) -> None:
         """Show a sign of life."""
-        holder = Holder(self._token, Process.current(), self._clock(), self._ttl_seconds)
-        self._storage.write_bytes(holder.to_bytes(), FILE)
+        self._storage.write_bytes(self._holder().to_bytes(), FILE)
+
+    def _holder(self) -> Holder:
+        return Holder(self._token, Process.current(), self._clock(), self._ttl_seconds)
+
+    def _started_apart(self) -> Beating:
+        storage = self._storage
+        return Beating(
+            json.loads(self._holder().to_bytes()),
+            path=storage.path(FILE) if storage.is_local else None,
+            root=storage.root,
+            options=storage.options,
+            name=FILE,
+        )
 
     def _run(self) -> None:
         while not self._closing.wait(self._ttl_seconds / 3):
@@ -136,14 +188,15 @@ class Heartbeat:
                 continue  # a full disk: the next beat may succeed, and the fence holds anyway
 
     def _is_mine(self) -> bool:
-        content = self._storage.read_bytes(FILE)
-        holder = Holder.from_bytes(content) if content is not None else None
+        holder = _found(self._storage)
         return holder is None or holder.token <= self._token
 
     def close(self) -> None:
         """Stop, and give the lease back if it is still ours."""
         self._closing.set()
         self._thread.join()
+        if self.beating is not None:
+            self.beating.close()
         try:
             if self._is_mine():
                 self._storage.remove_file(self._storage.path(FILE))

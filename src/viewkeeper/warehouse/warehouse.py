@@ -178,10 +178,14 @@ class Warehouse:
         Ledger.open(storage)
         return cls(storage, spark, clock)
 
-    def writer(self, *, lease_seconds: float = TTL_SECONDS) -> Writer:
+    def writer(self, *, lease_seconds: float = TTL_SECONDS, beats_apart: bool = False) -> Writer:
         """Become the one writer; close it (or use ``with``) to let others. Recovers first."""
         return Writer(
-            self.storage, spark=self._spark, clock=self._clock, lease_seconds=lease_seconds
+            self.storage,
+            spark=self._spark,
+            clock=self._clock,
+            lease_seconds=lease_seconds,
+            beats_apart=beats_apart,
         )
 
     # -- reading ----------------------------------------------------------------------------------

@@ -68,8 +68,12 @@ class Writer:
         spark: SparkSession | None = None,
         clock: Clock = system_clock,
         lease_seconds: float = lease.TTL_SECONDS,
+        beats_apart: bool = False,
     ) -> None:
-        """Take the lease and recover. Raises WarehouseError when another writer holds it."""
+        """Take the lease and recover. Raises WarehouseError when another writer holds it.
+
+        ``beats_apart`` keeps the lease also while one long call has Python to itself.
+        """
         self.storage = storage
         self.spark = spark
         self.clock = clock
@@ -90,7 +94,9 @@ class Writer:
         self._latest = self._ledger.latest()
         self._latest.views  # noqa: B018  (raises for an entry that we can't carry on from)
         self._token = self._claim()
-        self._heartbeat = lease.Heartbeat(storage, self._token, clock, lease_seconds)
+        self._heartbeat = lease.Heartbeat(
+            storage, self._token, clock, lease_seconds, apart=beats_apart
+        )
         self._tables: dict[str, Table] = {}
         # After an error: whether the ledger may be ahead of what we believe of it, and whether
         # tables may be ahead of the ledger.

@@ -20,6 +20,8 @@ from viewkeeper.cli.output import INTERRUPTED
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 PATIENCE_SECONDS = 600
+# However slow the machine, it may end in order.
+IN_ORDER = ("--grace", str(PATIENCE_SECONDS))
 
 
 class Run:
@@ -75,7 +77,7 @@ def sell(folder: Path, quantity: int) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_run_in_order_and_the_next_one_starts_at_once(number, folder):
     log = folder / "run.log"
-    with Run(folder, "--allow-setup", "--log", str(log)) as run:
+    with Run(folder, "--allow-setup", "--log", str(log), *IN_ORDER) as run:
         run.until("loaded")
         sell(folder, 3)
         run.until("batch")
@@ -100,8 +102,9 @@ def test_ctrl_c_before_anything_is_loaded_ends_it_too(folder):
     with Run(folder, "--allow-setup") as run:
         run.until("loading")
         run.interrupt(signal.SIGINT)
-        code, _ = run.ended()
+        code, rest = run.ended()
     assert code in (0, INTERRUPTED)
+    assert rest[-1]["event"] in ("stopped", "interrupted")
     with Run(folder, "--until-caught-up", "--allow-setup") as run:
         code, events = run.ended()
     assert code == 0, events[-1]
@@ -125,3 +128,14 @@ def test_a_run_whose_spark_is_killed_says_so_and_the_next_one_goes_on(
     with Run(folder, "--until-caught-up") as run:
         code, events = run.ended()
     assert (code, events[-1]["transactions"]) == (0, 1)
+
+
+def test_a_run_that_has_nothing_to_do_is_running(folder, capsys):
+    """It stayed ``starting`` until the first change came, and was not well until then."""
+    with Run(folder, "--until-caught-up", "--allow-setup") as run:
+        assert run.ended()[0] == 0
+    with Run(folder) as run:
+        run.until("ready")
+        code = execute(["status", "--check", "--json", "--project", str(folder)])
+        found = json.loads(capsys.readouterr().out)
+    assert (code, found["state"], found["problems"]) == (0, "running", [])

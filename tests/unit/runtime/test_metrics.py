@@ -1,10 +1,15 @@
+import contextlib
 import datetime as dt
 import http.client
+import socket
+import threading
+import time
 import urllib.error
 import urllib.request
 
 import pytest
 
+from viewkeeper.runtime import metrics as metrics_module
 from viewkeeper.runtime.metrics import Metrics, MetricsServer
 
 BATCH = {
@@ -95,3 +100,22 @@ def asked(port: int, host: str) -> tuple[int, bytes]:
     link.endheaders()
     answer = link.getresponse()
     return answer.status, answer.read()
+
+
+def test_half_open_connections_cost_a_run_few_threads_and_keep_nobody_out_for_long(monkeypatch):
+    monkeypatch.setattr(metrics_module, "REQUEST_SECONDS_MAX", 0.5)
+    before = threading.active_count()
+    with MetricsServer(Metrics(), 0) as server, contextlib.ExitStack() as stack:
+        for _ in range(100):
+            stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=600))
+        assert threading.active_count() - before <= metrics_module.REQUESTS_MAX + 1
+        url = f"http://127.0.0.1:{server.port}/metrics"
+        deadline = time.monotonic() + 600
+        while True:
+            try:
+                with urllib.request.urlopen(url, timeout=600) as answer:
+                    assert answer.status == 200
+                break
+            except OSError:
+                assert time.monotonic() < deadline
+                time.sleep(0.1)

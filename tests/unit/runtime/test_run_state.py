@@ -61,3 +61,14 @@ def test_what_waits_for_a_word_is_not_forgotten_when_others_go_on(tmp_path):
         assert (found["state"], found["waiting"]) == ("waiting", change)
         state.on_event({"event": "standing", **told, "approvals": []})
         assert read_run_state(tmp_path)["state"] == "running"
+
+
+def test_a_run_that_has_nothing_to_do_is_running(tmp_path):
+    """Also after a source was away: no batch has to come first."""
+    with RunState(tmp_path, {}) as state:
+        assert read_run_state(tmp_path)["state"] == "starting"
+        state.on_event({"event": "ready", "views": [], "txn": 7})
+        assert read_run_state(tmp_path)["state"] == "running"
+        state.on_event({"event": "source_waiting", "error": {"message": "away"}})
+        state.on_event({"event": "ready", "views": [], "txn": 7})
+        assert read_run_state(tmp_path)["state"] == "running"
