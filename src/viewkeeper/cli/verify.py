@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,7 +42,7 @@ def verify(
     config = read_project(project)
     storage = storage_of(config)
     _require_known(storage, views or [])
-    with _progress(shown=not as_json and sys.stderr.isatty()) as progress:
+    with _progress(shown=not as_json and console(stderr=True).is_terminal) as progress:
         head = remembered_head(config.folder, storage)
         found = run_verify(storage, views or (), remembered=head, progress=progress)
     if as_json:
