@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from viewkeeper.algebra.types import INTEGER, Field, Row, Schema
 from viewkeeper.protocols.messages import TXN
-from viewkeeper.runtime.integrator import Arrival
+from viewkeeper.engine.integrator import Arrival
 from viewkeeper.sources.stretch import ChangedRows, Numbers, Stretch
 from viewkeeper.spark.arrow import COUNT, arrow_schema
 from viewkeeper.views.definition import RelationName

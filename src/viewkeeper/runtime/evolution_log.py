@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from viewkeeper.errors import UsageError
-from viewkeeper.runtime.evolving import Foreseen
+from viewkeeper.engine.schema_changes import Foreseen
 from viewkeeper.runtime.json_files import read_json, write_json
 
 CHANGES_FILE = ".viewkeeper/evolution.json"

@@ -17,7 +17,7 @@ from contextlib import suppress
 
 from viewkeeper.errors import ViewkeeperError
 from viewkeeper.runtime.asking import AskedEnough, Questions
-from viewkeeper.runtime.integrator import Arrival
+from viewkeeper.engine.integrator import Arrival
 from viewkeeper.runtime.managers.live import LiveManager
 from viewkeeper.sources.interface import Source
 

@@ -33,10 +33,10 @@ from viewkeeper.evolution.mapping import EvolutionMapping
 from viewkeeper.protocols.choice import period_seconds
 from viewkeeper.runtime.adapting import adapted_extent
 from viewkeeper.runtime.contents import Reading, narrowed
-from viewkeeper.runtime.ends import Union
+from viewkeeper.engine.unions import Union
 from viewkeeper.runtime.epochs import FilledView
 from viewkeeper.runtime.evolution_log import ADAPTING, APPLIED, FROZEN, PENDING, REJECTED
-from viewkeeper.runtime.evolving import Evolution, Foreseen, as_after, does_not_fit, foreseen
+from viewkeeper.engine.schema_changes import Evolution, Foreseen, as_after, does_not_fit, foreseen
 from viewkeeper.runtime.exact_cuts import Stopped
 from viewkeeper.runtime.faults import failpoint
 from viewkeeper.runtime.feeds import Delivery
@@ -46,7 +46,7 @@ from viewkeeper.runtime.managers.live import pruned_upkeep
 from viewkeeper.runtime.managers.making import filled
 from viewkeeper.runtime.standing import Standing
 from viewkeeper.runtime.surroundings import Surroundings
-from viewkeeper.runtime.view import View, shortfall_event
+from viewkeeper.engine.view import View, shortfall_event
 from viewkeeper.sources.interface import Position, SchemaChange
 from viewkeeper.sources.stretch import transactions_of
 from viewkeeper.views.assembly import WholeView

@@ -21,13 +21,13 @@ from types import MappingProxyType
 from typing import Any
 
 from viewkeeper.errors import SourceError
-from viewkeeper.runtime.ends import Union, divided
-from viewkeeper.runtime.evolving import Evolution
+from viewkeeper.engine.unions import Union, divided
+from viewkeeper.engine.schema_changes import Evolution
 from viewkeeper.runtime.feeds import Delivery
-from viewkeeper.runtime.integrator import Arrival, Integrator
+from viewkeeper.engine.integrator import Arrival, Integrator
 from viewkeeper.runtime.surroundings import Surroundings
-from viewkeeper.runtime.units import Unit
-from viewkeeper.runtime.view import View
+from viewkeeper.engine.transaction_ties import Unit
+from viewkeeper.engine.view import View
 from viewkeeper.sources.interface import Position, SchemaChange, SourceTransaction
 from viewkeeper.sources.stretch import Stretch, transactions_of
 from viewkeeper.views.definition import RelationName

@@ -13,7 +13,7 @@ from typing import Any
 
 from viewkeeper.protocols.messages import Reflected
 from viewkeeper.runtime.asking import Questions
-from viewkeeper.runtime.integrator import Arrival, transactions_in
+from viewkeeper.engine.integrator import Arrival, transactions_in
 from viewkeeper.runtime.shared_cuts import SharedCuts
 from viewkeeper.spark.staged import Staging
 from viewkeeper.spark.temporary import temporary_folder

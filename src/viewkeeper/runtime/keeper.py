@@ -28,8 +28,8 @@ from viewkeeper.runtime.requests import NOTE, Request, Requests
 from viewkeeper.runtime.running import AWAY_SECONDS, Running, caught_up, loaded, rebuild_reason
 from viewkeeper.runtime.settings import limits_of, retention_of, spark_settings_of, storage_of
 from viewkeeper.runtime.surroundings import Limits
-from viewkeeper.runtime.units import Outbox, Units
-from viewkeeper.runtime.view import View
+from viewkeeper.engine.transaction_ties import Outbox, Units
+from viewkeeper.engine.view import View
 from viewkeeper.runtime.views_folder import (
     sources_used,
 )

@@ -29,11 +29,11 @@ from viewkeeper.protocols.messages import Reflected
 from viewkeeper.runtime.asking import Questions, asked_together
 from viewkeeper.runtime.change_tables import ChangeTables
 from viewkeeper.runtime.contents import whole_schemas
-from viewkeeper.runtime.evolving import Evolution
+from viewkeeper.engine.schema_changes import Evolution
 from viewkeeper.runtime.exact_cuts import ExactCuts
 from viewkeeper.runtime.faults import failpoint
 from viewkeeper.runtime.foresight import Foresight
-from viewkeeper.runtime.integrator import (
+from viewkeeper.engine.integrator import (
     Arrival,
     Integrator,
     Weights,
@@ -56,7 +56,7 @@ from viewkeeper.runtime.row_estimates import fan_outs
 from viewkeeper.runtime.shared_cuts import SharedCuts
 from viewkeeper.runtime.standing import Standing, committed_in, oldest, oldest_commit
 from viewkeeper.runtime.surroundings import Cycle, Surroundings
-from viewkeeper.runtime.view import View
+from viewkeeper.engine.view import View
 from viewkeeper.sources.interface import Cut, Position
 from viewkeeper.spark.staged import Staging
 from viewkeeper.views.definition import RelationName

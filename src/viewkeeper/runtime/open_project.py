@@ -16,9 +16,9 @@ from viewkeeper.evolution.effects import Kind
 from viewkeeper.evolution.knowledge_file import KnowledgeRead, entries_of, read_knowledge
 from viewkeeper.evolution.lineage import Lineages
 from viewkeeper.project import ProjectConfig, read_project
-from viewkeeper.runtime.evolving import Evolution, does_not_fit
+from viewkeeper.engine.schema_changes import Evolution, does_not_fit
 from viewkeeper.runtime.settings import storage_of
-from viewkeeper.runtime.view import View, stored_lineage
+from viewkeeper.engine.view import View, stored_lineage
 from viewkeeper.runtime.view_files import WrittenViews, has_views
 from viewkeeper.runtime.views_folder import (
     ReadViews,

@@ -24,10 +24,10 @@ from viewkeeper.errors import UsageError, ViewkeeperError
 from viewkeeper.merging.global_transactions import GlobalTransactions, Warn
 from viewkeeper.merging.groups import partition
 from viewkeeper.runtime.bulk_reading import OnRows
-from viewkeeper.runtime.ends import Union, latest
+from viewkeeper.engine.unions import Union, latest
 from viewkeeper.runtime.epochs import Epochs, earliest
 from viewkeeper.runtime.evolution_log import EvolutionLog
-from viewkeeper.runtime.evolving import Evolution
+from viewkeeper.engine.schema_changes import Evolution
 from viewkeeper.runtime.feeds import Away, Back, Delivery, Failure, Feeds, Message
 from viewkeeper.runtime.group import Group
 from viewkeeper.runtime.keeping import NoteAt
@@ -35,8 +35,8 @@ from viewkeeper.runtime.memory import allow_huge_pages
 from viewkeeper.runtime.pacing import Pace, SourceLimits
 from viewkeeper.runtime.standing import Standing, combined
 from viewkeeper.runtime.surroundings import Cycle, Limits, Surroundings
-from viewkeeper.runtime.units import Unit, Units
-from viewkeeper.runtime.view import View
+from viewkeeper.engine.transaction_ties import Unit, Units
+from viewkeeper.engine.view import View
 from viewkeeper.sources.interface import (
     FeedItem,
     Position,

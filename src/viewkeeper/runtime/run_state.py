@@ -16,7 +16,7 @@ from typing import Any
 from viewkeeper.protocols.choice import period_seconds
 from viewkeeper.runtime.json_files import read_json, write_json
 from viewkeeper.runtime.traffic import add_batch, no_traffic
-from viewkeeper.runtime.view import View
+from viewkeeper.engine.view import View
 
 FILE = ".viewkeeper/run.json"
 NEVER_RUN = "never run"

@@ -39,7 +39,7 @@ from viewkeeper.runtime.settings import audit_settings_of
 from viewkeeper.runtime.standing import Standing
 from viewkeeper.runtime.surroundings import Cycle
 from viewkeeper.runtime.traffic import changed_rows
-from viewkeeper.runtime.view import shortfall_event
+from viewkeeper.engine.view import shortfall_event
 from viewkeeper.views.definition import RelationName
 from viewkeeper.warehouse.writer import Writer
 

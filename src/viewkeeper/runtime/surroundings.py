@@ -11,7 +11,7 @@ from viewkeeper.runtime.asking import Asked
 from viewkeeper.runtime.bulk_reading import OnRows
 from viewkeeper.runtime.epochs import Epochs
 from viewkeeper.runtime.evolution_log import EvolutionLog
-from viewkeeper.runtime.integrator import Arrival, transactions_in
+from viewkeeper.engine.integrator import Arrival, transactions_in
 from viewkeeper.runtime.pacing import Pace
 from viewkeeper.sources.interface import Position, Source
 from viewkeeper.spark.session import Spark

@@ -18,7 +18,7 @@ from viewkeeper.arrow import arrow_type
 from viewkeeper.errors import SourceError
 from viewkeeper.runtime.asking import Asked, AskedEnough, Questions
 from viewkeeper.runtime.foresight import Foresight
-from viewkeeper.runtime.integrator import Arrival
+from viewkeeper.engine.integrator import Arrival
 from viewkeeper.runtime.pacing import Pace, SourceLimits
 from viewkeeper.simulator.generator import Size, random_scenario
 from viewkeeper.sources.interface import KeyedRead

@@ -12,7 +12,7 @@ from unit.runtime.live_world import LiveWorld
 from viewkeeper.protocols.messages import Reflected
 from viewkeeper.runtime import shared_cuts
 from viewkeeper.runtime.asking import Questions
-from viewkeeper.runtime.integrator import Arrival
+from viewkeeper.engine.integrator import Arrival
 from viewkeeper.runtime.shared_cuts import SharedCuts
 from viewkeeper.simulator.generator import Size, random_scenario
 from viewkeeper.spark.staged import Staging

@@ -16,7 +16,7 @@ from viewkeeper.runtime.standing import (
     combined,
     committed_in,
 )
-from viewkeeper.runtime.units import Unit
+from viewkeeper.engine.transaction_ties import Unit
 from viewkeeper.sources.interface import Progress, RelationChange, SourceTransaction
 from viewkeeper.sources.stretch import Stretch
 from viewkeeper.views.definition import RelationName

@@ -18,7 +18,7 @@ from viewkeeper.protocols.batched_sweep import BatchedSweep
 from viewkeeper.protocols.messages import Reflected
 from viewkeeper.runtime.asking import reflected_by
 from viewkeeper.runtime.change_tables import ChangeTables
-from viewkeeper.runtime.integrator import (
+from viewkeeper.engine.integrator import (
     Arrival,
     Integrator,
     last_positions,

@@ -27,7 +27,7 @@ from viewkeeper.protocols.messages import (
 )
 from viewkeeper.runtime.asking import Questions
 from viewkeeper.runtime.change_tables import ChangeTables, with_number
-from viewkeeper.runtime.integrator import Arrival, transactions_in
+from viewkeeper.engine.integrator import Arrival, transactions_in
 from viewkeeper.runtime.jobs import Job
 from viewkeeper.runtime.message_counts import MessageCounts
 from viewkeeper.runtime.stores import Stores

@@ -29,7 +29,7 @@ from viewkeeper.runtime.managers.protocol import ProtocolManager
 from viewkeeper.runtime.managers.recompute import RecomputeManager
 from viewkeeper.runtime.managers.ring import MakeSystem, RingManager
 from viewkeeper.runtime.stores import Stores
-from viewkeeper.runtime.view import View
+from viewkeeper.engine.view import View
 from viewkeeper.sources.interface import Source
 from viewkeeper.spark.session import Spark
 from viewkeeper.spark.staged import Staging

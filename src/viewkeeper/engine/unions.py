@@ -6,13 +6,12 @@ is the successor's.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Protocol
 
-from viewkeeper.runtime.feeds import Delivery
-from viewkeeper.runtime.units import Unit
+from viewkeeper.engine.deliveries import Delivery
+from viewkeeper.engine.transaction_ties import Unit
 from viewkeeper.sources.interface import FeedItem, Position, SchemaChange
 from viewkeeper.sources.stretch import Stretch
 
@@ -44,21 +43,19 @@ class Union:
     def __init__(self, members: Iterable[Member]) -> None:
         self._members = tuple(members)
         self._decided: list[tuple[SchemaChange, bool]] = []
-        self._lock = threading.Lock()
 
     def takes(self, change: SchemaChange) -> bool:
         """Whether its members take a change that lies beyond their end; one decides for all."""
-        with self._lock:
-            for known, is_taken in self._decided:
-                if _is_same(known, change):
-                    return is_taken
-            is_taken = not all(member.is_done for member in self._members)
-            self._decided.append((change, is_taken))
-            return is_taken
+        for known, is_taken in self._decided:
+            if _is_same(known, change):
+                return is_taken
+        is_taken = not all(member.is_done for member in self._members)
+        self._decided.append((change, is_taken))
+        return is_taken
 
     @property
     def taken(self) -> list[SchemaChange]:
-        return [change for change, is_taken in tuple(self._decided) if is_taken]
+        return [change for change, is_taken in self._decided if is_taken]
 
     @property
     def is_over(self) -> bool:
