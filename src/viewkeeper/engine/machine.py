@@ -586,6 +586,8 @@ class GroupMachine:
         """Where each source stands for the views when these jobs are applied."""
         reached = self._reaching | last_positions(batch)
         waiting = {arrival.origin.source for arrival in self.intake.integrator.pending}
+        # A schema change that is next has not been taken: a run that begins here must meet it.
+        waiting |= {change.source for change in self.intake.due} | self.intake.held.keys()
         on_their_way = {row for some in self._commits.values() for row in some}
         for row, job in self.jobs.by_row.items():
             if row not in rows and row not in on_their_way:
@@ -724,6 +726,8 @@ class GroupMachine:
         self.scope = Scope(plan.views(before), plan.evolution)
         self._follow_sources()
         refilled = self._refilled(plan, before, jumped)
+        if is_cut_off or (plan.rewrites and refilled):
+            self._move_to(change)
         self.pending.new = tuple(name for name in self.scope.views if name in refilled)
         # A view whose rows stay the same is another one from here on, without a new extent.
         same = [v for n, v in self.scope.views.items() if v != before[n] and n not in refilled]
@@ -751,12 +755,15 @@ class GroupMachine:
         # What is kept beside a view has the types that its relations had.
         refilled |= {n for n, v in views.items() if _stored_types(v) != _stored_types(before[n])}
         if jumped is not None:
-            fed = self.intake.fed[jumped]
-            self.pending.jumps[jumped] = fed
-            if self.intake.is_parting and self.intake.end is not None:
-                self.intake.end[jumped] = fed
             refilled |= {n for n, v in views.items() if jumped in v.definition.sources}
         return refilled
+
+    def _move_to(self, change: SchemaChange) -> None:
+        """The rows that are read next are those after the change: so are the positions that go with them."""
+        source = change.source
+        fed = self.pending.jumps[source] = self.intake.fed[source]
+        if self.intake.is_parting and self.intake.end is not None:
+            self.intake.end[source] = fed
 
     def _follow_sources(self) -> None:
         """The views may read a source now that was only watched, or none of one any more."""
@@ -868,13 +875,19 @@ class GroupMachine:
         is_at_work = self.pending.new or self.jobs.by_row or self.intake.has_work
         self.is_done = self.intake.is_parting and not is_at_work and not self.intake.due
 
+    @property
+    def may_end(self) -> bool:
+        """Whether all up to its end is applied, here and in its union, and nothing is on its way."""
+        union = self.intake.union
+        is_over = self.is_done and union is not None and union.is_over
+        return is_over and self.is_idle and not (self.is_resting or self.is_over)
+
     def _ends(self) -> bool:
         """Whether it is over: its views are another group's by now, or none are left."""
         union = self.intake.union
-        is_over = self.is_done and union is not None and union.is_over
-        if self.is_resting or not self.is_idle or not (is_over or not self.scope.views):
+        if not self.may_end and (self.scope.views or self.is_resting or not self.is_idle):
             return False
-        if is_over and union is not None:
+        if self.may_end and union is not None:
             self.reached = self.intake.passed
             if union.taken:
                 # Its successor would have to begin before the changes, with views that are behind them.

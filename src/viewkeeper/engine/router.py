@@ -152,17 +152,16 @@ class Engine:
         moved = True
         while moved:
             moved = False
-            for group in tuple(self.groups):
+            for group in (*self.groups, *self.parting):
                 waited_for = group.predecessors
                 if waited_for and all(each.is_over for each in waited_for):
                     self._actions += [(group.number, a) for a in group.succeed(now)]
                     moved = True
             for group in self.parting:
                 # One member's last step may be what another waited for.
-                if not group.is_over and group.is_done and group.intake.union is not None:
-                    if group.intake.union.is_over and group.is_idle and not group.is_resting:
-                        self._step(group, TimePassed(), now)
-                        moved = moved or group.is_over
+                if group.may_end:
+                    self._step(group, TimePassed(), now)
+                    moved = moved or group.is_over
         actions, self._actions = self._actions, []
         return tuple(actions)
 
