@@ -18,6 +18,7 @@ from typing import Any
 
 from viewkeeper.engine.deliveries import Delivery
 from viewkeeper.engine.integrator import Arrival, Integrator
+from viewkeeper.engine.schema_changes import as_after
 from viewkeeper.engine.scope import Scope
 from viewkeeper.engine.transaction_ties import Unit
 from viewkeeper.engine.unions import Compare, Union, divided
@@ -38,8 +39,14 @@ class Intake:
     """
 
     def __init__(
-        self, scope: Scope, starts: Mapping[str, Position], compare: Compare, follow: Follow
+        self,
+        scope: Scope,
+        starts: Mapping[str, Position],
+        compare: Compare,
+        follow: Follow,
+        taken: Iterable[SchemaChange] = (),
     ) -> None:
+        """``taken``: changes that the views are behind though the feeds begin before them."""
         self.scope = scope
         self.compare = compare
         self._follow = follow
@@ -52,6 +59,12 @@ class Intake:
         # Since when the changes that are due are known; they may wait for an approval.
         self.due_since: dict[str, float] = {}
         self.generation: dict[str, int] = {}
+        # Changes that the views have taken, of which the feed may repeat what was before.
+        self.taken = [
+            c
+            for c in taken
+            if c.source in starts and compare(c.source, c.position, starts[c.source]) > 0
+        ]
         # Sources whose feed still delivers what the views have already.
         self.repeating = set(scope.sources)
         # Whether all managers can be told of a stretch of transactions at once.
@@ -121,8 +134,9 @@ class Intake:
         """How far each source has been taken in, as far as it is the group's own."""
         if self.end is None:
             return dict(self.fed)
+        end = self.end
         return {
-            name: at if self.compare(name, at, self.end[name]) <= 0 else self.end[name]
+            name: at if name not in end or self.compare(name, at, end[name]) <= 0 else end[name]
             for name, at in self.fed.items()
         }
 
@@ -272,7 +286,43 @@ class Intake:
     def _concerns(self, change: SchemaChange) -> bool:
         name = RelationName(change.source, change.relation)
         followed = name in self.scope.relations or name in self.scope.watched
-        return followed and not self._is_repeated(change)
+        return followed and not self._is_repeated(change) and not self._is_taken(change)
+
+    def _is_taken(self, change: SchemaChange) -> bool:
+        return any(
+            (c.source, c.relation, c.position) == (change.source, change.relation, change.position)
+            for c in self.taken
+        )
+
+    def take_change(self, change: SchemaChange) -> None:
+        """The views are behind the change from now on."""
+        self.taken.append(change)
+
+    def not_passed(self, reached: Mapping[str, Position]) -> tuple[SchemaChange, ...]:
+        """Of the changes that were taken, those that a run which begins at these positions meets again."""
+        self.taken = [
+            c
+            for c in self.taken
+            if c.source in reached and self.compare(c.source, c.position, reached[c.source]) > 0
+        ]
+        return tuple(self.taken)
+
+    def names_of(self, source: str) -> tuple[str, ...]:
+        """The relations that the feed must bring, by the names that they had where it may stand."""
+        names = list(self.scope.names_of(source))
+        for change in reversed([c for c in self.taken if c.source == source]):
+            if change.renamed_to in names and change.relation not in names:
+                names.append(change.relation)
+        return tuple(names)
+
+    def _as_now(self, item: SourceTransaction) -> SourceTransaction:
+        """A transaction from before changes that were taken, in the shape that its rows have after them."""
+        for change in self.taken:
+            if change.source == item.source and (
+                self.compare(item.source, item.position, change.position) < 0
+            ):
+                item = as_after(item, change)
+        return item
 
     def _arrivals(self, items: Iterable[Any], unit: object = None) -> Iterator[Arrival]:
         integrator, sources, repeating = self.integrator, self.scope.sources, self.repeating
@@ -286,11 +336,15 @@ class Intake:
             if source in repeating and self._is_repeated(item):
                 continue
             if isinstance(item, SourceTransaction):
+                if self.taken:
+                    item = self._as_now(item)
                 arrival = integrator.arrived(item, unit)
                 if arrival is not None:
                     yield arrival
-            elif isinstance(item, SchemaChange) and (
-                RelationName(source, item.relation) in self.scope.relations
+            elif (
+                isinstance(item, SchemaChange)
+                and RelationName(source, item.relation) in self.scope.relations
+                and not self._is_taken(item)
             ):
                 raise _changed_inside_a_unit(item)
 
@@ -300,7 +354,8 @@ class Intake:
             first = stretch.position_of(int(stretch.marks[0]))
             if self.compare(source, first, self.fed[source]) > 0:
                 self.repeating.discard(source)
-        if not self.takes_stretches or self.is_parting or source in self.repeating:
+        is_plain = not self.is_parting and source not in self.repeating and not self.taken
+        if not self.takes_stretches or not is_plain:
             yield from self._arrivals(stretch.transactions())
         elif (arrival := self.integrator.stretch_arrived(stretch)) is not None:
             yield arrival

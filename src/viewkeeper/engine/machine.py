@@ -124,6 +124,7 @@ class GroupMachine:
         limits: Limits,
         new: Iterable[str] = (),
         predecessors: tuple[GroupMachine, ...] = (),
+        taken: Iterable[SchemaChange] = (),
     ) -> None:
         """``starts``: the cut that its views stand at. ``new`` ones are filled first.
 
@@ -133,7 +134,7 @@ class GroupMachine:
         self.limits = limits
         self.scope = Scope(dict(views), evolution)
         self.starts = {name: starts[name] for name in self.scope.sources}
-        self.intake = Intake(self.scope, self.starts, compare, follow)
+        self.intake = Intake(self.scope, self.starts, compare, follow, taken)
         # How far each source has been applied to the views in the warehouse, and how far it will be when
         # all commits that are on their way are there.
         self.reached: dict[str, Position] = dict(self.starts)
@@ -658,6 +659,7 @@ class GroupMachine:
                 tuple(self.intake.integrator.pending),
                 # All of the group stand there: the next run finds them together, and so do readers.
                 self.scope.cuts_of(self._reaching),
+                self._definitions(),
             )
         )
 
@@ -730,10 +732,14 @@ class GroupMachine:
             self._move_to(change)
         self.pending.new = tuple(name for name in self.scope.views if name in refilled)
         # A view whose rows stay the same is another one from here on, without a new extent.
-        same = [v for n, v in self.scope.views.items() if v != before[n] and n not in refilled]
-        if same or plan.ended:
-            ended = [(plan.with_lineage(before[n]), effect) for n, effect in plan.ended.items()]
-            self._do(out.CommitDefinitions(tuple(same), tuple(ended), change))
+        pending = self.pending
+        pending.same |= {n: v for n, v in self.scope.views.items() if v != before[n]}
+        pending.ended += [
+            (plan.with_lineage(before[n]), effect, change) for n, effect in plan.ended.items()
+        ]
+        self.intake.take_change(change)
+        if not pending.new and (pending.same or pending.ended):
+            self._do(self._definitions())
         self._begin_again(uncommitted)
         # The change has no rows: else a process that begins now would meet it once more.
         self.notes.is_soon = True
@@ -745,6 +751,13 @@ class GroupMachine:
         for name, view in self.scope.views.items():
             if view.shortfall is not None and before[name].shortfall is None:
                 self._do(out.TellEvolved(view, is_short=True))
+
+    def _definitions(self) -> out.CommitDefinitions:
+        """What the ledger is to say of the changes that were taken, in one entry: all views or none."""
+        pending, views = self.pending, self.scope.views
+        same = [views[n] for n in pending.same if n in views and n not in pending.new]
+        taken = self.intake.not_passed(self._reaching)
+        return out.CommitDefinitions(tuple(same), tuple(pending.ended), tuple(views), taken)
 
     def _refilled(
         self, plan: Foreseen, before: Mapping[str, View], jumped: str | None
@@ -924,6 +937,7 @@ class GroupMachine:
                     self.reached[name] = self._reaching[name] = intake.fed[name] = position
             for name, generation in each.intake.generation.items():
                 intake.generation[name] = max(generation, intake.generation.get(name, 0))
+            intake.taken += each.intake.not_passed(self.starts)
         # Where they ended may be in no entry of the ledger.
         self.notes.noted = {}
         if any(each.has_evolved for each in predecessors):

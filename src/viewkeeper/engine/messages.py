@@ -253,10 +253,24 @@ class Note:
 
 
 @dataclass(frozen=True)
+class CommitDefinitions:
+    """Views with the same rows under another definition, and views that came to their end.
+
+    ``taken``: schema changes that the definitions of the group's views (``told``) are behind, though positions
+    may be before them. A run that begins at such positions gives what it reads again the shape that it has now.
+    """
+
+    views: tuple[View, ...]
+    ended: tuple[tuple[View, Effect, SchemaChange], ...]
+    told: tuple[str, ...]
+    taken: tuple[SchemaChange, ...]
+
+
+@dataclass(frozen=True)
 class FillViews:
     """Compute these views whole at the cuts of the ticket, less what is not applied yet, and commit them.
 
-    ``outdated``: of views whose extent is behind their definition, the definition it belongs to and what
+    ``definitions`` go into the same entry. ``outdated``: of views whose extent is behind their definition, the definition it belongs to and what
     happened since; it may be adapted unless its source has jumped.
     """
 
@@ -267,6 +281,7 @@ class FillViews:
     reflected: Mapping[str, Reflected]
     waiting: tuple[Arrival, ...]
     positions: ViewPositions
+    definitions: CommitDefinitions
 
 
 @dataclass(frozen=True)
@@ -285,15 +300,6 @@ class RefuseReading:
 
     reader: int
     change: SchemaChange | None
-
-
-@dataclass(frozen=True)
-class CommitDefinitions:
-    """Views with the same rows under another definition, and views that came to their end."""
-
-    views: tuple[View, ...]
-    ended: tuple[tuple[View, Effect], ...]
-    change: SchemaChange
 
 
 @dataclass(frozen=True)

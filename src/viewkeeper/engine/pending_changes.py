@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from viewkeeper.engine.schema_changes import Foreseen
 from viewkeeper.engine.view import View
+from viewkeeper.evolution.effects import Effect
 from viewkeeper.evolution.mapping import EvolutionMapping
-from viewkeeper.sources.interface import Position
+from viewkeeper.sources.interface import Position, SchemaChange
 from viewkeeper.views.definition import ViewDefinition
 
 
@@ -22,6 +23,10 @@ class PendingChanges:
         # over them are computed from their sources.
         self.jumps: dict[str, Position] = {}
         self.taken: list[Foreseen] = []
+        # What the ledger is to say of other views together with the filling: those with the same rows under
+        # another definition, and those that came to their end.
+        self.same: dict[str, View] = {}
+        self.ended: list[tuple[View, Effect, SchemaChange]] = []
 
     def take(self, plan: Foreseen, before: Mapping[str, View]) -> None:
         """A change was taken; its views' extents are behind from now on."""
@@ -36,4 +41,5 @@ class PendingChanges:
         """All views are filled; the changes that led to it."""
         taken, self.taken = self.taken, []
         self.new, self.outdated, self.jumps = (), {}, {}
+        self.same, self.ended = {}, []
         return taken

@@ -11,8 +11,9 @@ both is ever in two states.
 from __future__ import annotations
 
 import math
+from functools import cmp_to_key
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from viewkeeper.engine import messages as out
@@ -22,7 +23,7 @@ from viewkeeper.engine.machine import Finish, GroupMachine, Rest, Resume
 from viewkeeper.engine.messages import Action, FeedDelivered, NoteWanted, TimePassed
 from viewkeeper.engine.schema_changes import Evolution
 from viewkeeper.engine.transaction_ties import Unit, Units
-from viewkeeper.engine.unions import Compare, Union, latest
+from viewkeeper.engine.unions import Compare, Union, is_same, latest
 from viewkeeper.engine.view import View
 from viewkeeper.errors import UsageError
 from viewkeeper.merging.global_transactions import Warn
@@ -60,6 +61,8 @@ class Beginning:
     present: Mapping[str, Position]
     ties: tuple[tuple[str, ...], ...]
     evolution: Evolution
+    # Of each view, the schema changes that its definition is behind, though it may stand before them.
+    taken: Mapping[str, tuple[SchemaChange, ...]] = field(default_factory=dict)
 
 
 class Engine:
@@ -235,7 +238,19 @@ class Engine:
             self._limits,
             new,
             predecessors,
+            () if predecessors else self._taken_by(chosen),
         )
+
+    def _taken_by(self, views: Iterable[str]) -> list[SchemaChange]:
+        """The changes that some views have taken, in each source's order."""
+        found: list[SchemaChange] = []
+        for view in views:
+            for change in self._beginning.taken.get(view, ()):
+                if not any(is_same(change, known) for known in found):
+                    found.append(change)
+        by_place = cmp_to_key(lambda a, b: self._compare(a.source, a.position, b.position))
+        by_source = {name: [c for c in found if c.source == name] for name in self._routed}
+        return [c for changes in by_source.values() for c in sorted(changes, key=by_place)]
 
     def _begin(self, group: GroupMachine, now: float) -> None:
         self.groups.append(group)
@@ -306,18 +321,20 @@ class Engine:
     def _follow(self, number: int, source: str, position: Position) -> int:
         """Have the source's feed go back to a position, and read what the groups need now."""
         groups = self.listening
-        relations = [name for group in groups for name in group.scope.names_of(source)]
-        relations += self._units.relations_of(source)
         known: dict[str, RelationSchema] = {}
         for group in groups:
             own = group.scope.names_of(source)
             known |= schemas_of(group.scope.evolution.catalog, source, own)
         generation = self._generation[source] = self._generation[source] + 1
         self._units.go_back(source, generation)
-        names = tuple(dict.fromkeys(relations))
-        follow = out.FollowFeed(source, names, position, known, generation)
+        follow = out.FollowFeed(source, self.relations_of(source), position, known, generation)
         self._actions.append((number, follow))
         return generation
+
+    def relations_of(self, source: str) -> tuple[str, ...]:
+        """What the source's feed must bring."""
+        names = [name for group in self.listening for name in group.intake.names_of(source)]
+        return tuple(dict.fromkeys([*names, *self._units.relations_of(source)]))
 
     # -- what others ask ---------------------------------------------------------------------------
 

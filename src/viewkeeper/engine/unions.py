@@ -47,7 +47,7 @@ class Union:
     def takes(self, change: SchemaChange) -> bool:
         """Whether its members take a change that lies beyond their end; one decides for all."""
         for known, is_taken in self._decided:
-            if _is_same(known, change):
+            if is_same(known, change):
                 return is_taken
         is_taken = not all(member.is_done for member in self._members)
         self._decided.append((change, is_taken))
@@ -66,7 +66,7 @@ class Union:
         )
 
 
-def _is_same(one: SchemaChange, other: SchemaChange) -> bool:
+def is_same(one: SchemaChange, other: SchemaChange) -> bool:
     place = one.source, one.relation, one.position
     return place == (other.source, other.relation, other.position)
 

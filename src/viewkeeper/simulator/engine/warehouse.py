@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from viewkeeper.algebra import Bag
 from viewkeeper.engine.view import View
-from viewkeeper.sources.interface import Position
+from viewkeeper.sources.interface import Position, SchemaChange
 
 Positions = dict[str, Position]
 
@@ -31,6 +31,7 @@ class SimulatedLedger:
     extents: dict[str, Bag] = field(default_factory=dict)
     positions: dict[str, Positions] = field(default_factory=dict)
     ended: dict[str, str] = field(default_factory=dict)
+    taken: dict[str, tuple[SchemaChange, ...]] = field(default_factory=dict)
     ties: list[tuple[str, ...]] = field(default_factory=list)
     shown: list[Shown] = field(default_factory=list)
     commits: int = 0

@@ -134,20 +134,15 @@ class EngineWorld:
         resumed = {n for cut in standing.values() for n in cut}
         present = {n: position(self.sources[n].start) for n in sorted(used & resumed)}
         beginning = Beginning(
-            views, new, standing, routed, present, tuple(ledger.ties), evolution
+            views, new, standing, routed, present, tuple(ledger.ties), evolution, ledger.taken
         )
         units = Units(GlobalTransactions(5.0, Overdue.SHOW_PARTS), {})
         self.engine = Engine(beginning, compare, units, self.scenario.limits, self._make)
-        names = {s: set[str]() for s in self.sources}
-        for view in views.values():
-            for relation in view.definition.relations:
-                names[relation.source].add(relation.relation)
-        for relation in evolution.watched(views):
-            names[relation.source].add(relation.relation)
+        actions = self.engine.begin(self.now)
         self._feeds = {
-            s: _Feed(tuple(sorted(names[s])), routed[s]["n"]) for s in sorted(self.sources)
+            s: _Feed(self.engine.relations_of(s), routed[s]["n"]) for s in sorted(self.sources)
         }
-        self._take(self.engine.begin(self.now))
+        self._take(actions)
 
     def _evolution(
         self, views: Mapping[str, View], new: frozenset[str], routed: Mapping[str, Any]
@@ -187,7 +182,7 @@ class EngineWorld:
                 if not self._pass_time() and not self._moves():
                     raise Stuck(self._described())
                 continue
-            if self._kills and not self.random.randrange(60):
+            if self._kills and self._is_filled and not self.random.randrange(60):
                 self._kills -= 1
                 self._watch("kill")
                 self._begin()
@@ -198,6 +193,12 @@ class EngineWorld:
             if not self.random.randrange(10):
                 self._pass_time()
         raise Stuck(f"not over after {STEPS_MAX} steps: {self._described()}")
+
+    @property
+    def _is_filled(self) -> bool:
+        """Whether every view was shown once: one that was not must fit the schemas of when a run begins."""
+        known = {*self.ledger.extents, *self.ledger.ended}
+        return all(name in known for name in self.scenario.views)
 
     def _moves(self) -> list[Callable[[], None]]:
         moves: list[Callable[[], None]] = []
@@ -304,9 +305,8 @@ class EngineWorld:
                 self._fill(group, action)
             case m.ReadWhole():
                 self._read(group, action)
-            case m.CommitDefinitions(views, ended, _):
-                self.ledger.views |= {view.name: view for view in views}
-                self.ledger.ended |= {view.name: effect.reason for view, effect in ended}
+            case m.CommitDefinitions():
+                self._define(action)
             case m.FollowFeed(source, relations, at, _, generation):
                 self._feeds[source] = _Feed(relations, at["n"], generation)
             case m.LookForDecision(plan):
@@ -401,10 +401,17 @@ class EngineWorld:
             extent = WholeView(pruned(view.definition)).evaluated(_of(contents, view))
             self.ledger.extents[name] = extent
             self.ledger.views[name] = view
+        self._define(fill.definitions)
         self._advance(fill.positions)
         self._committed_ties()
         self.ledger.show(fill.positions, _numbers(fill.positions), is_step=False)
         self._step((group, m.Filled(fill.views)))
+
+    def _define(self, action: m.CommitDefinitions) -> None:
+        ledger = self.ledger
+        ledger.views |= {view.name: view for view in action.views}
+        ledger.ended |= {view.name: effect.reason for view, effect, _ in action.ended}
+        ledger.taken |= dict.fromkeys(action.told, action.taken)
 
     def _whole(
         self,
