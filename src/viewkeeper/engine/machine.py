@@ -907,7 +907,7 @@ class GroupMachine:
                 positions = self.scope.cuts_of(self.reached)
                 self._do(out.Note(dict(self.reached), positions, is_durable=True))
                 raise changed_while_uniting(union.taken[0])
-        self.has_ended = True
+        self.has_ended = self.is_done = True
         self._release_common()
         self._do(out.StopManagers())
         self._do(out.GroupEnded())

@@ -118,6 +118,9 @@ class EngineWorld:
         self._ties: list[tuple[str, ...]] = []
         self._again = False
         ledger = self.ledger
+        for name, view in self.scenario.views.items():
+            if name not in ledger.extents and not self._fits(view):
+                ledger.ended.setdefault(name, "its text does not fit its sources")
         views = {
             name: ledger.views.get(name, view)
             for name, view in self.scenario.views.items()
@@ -143,6 +146,15 @@ class EngineWorld:
             s: _Feed(self.engine.relations_of(s), routed[s]["n"]) for s in sorted(self.sources)
         }
         self._take(actions)
+
+    def _fits(self, view: View) -> bool:
+        """Whether a view that was never shown can be begun with: its text is of when its user wrote it."""
+        return all(
+            o.name.relation in (now := self.sources[o.source].now)
+            and all(name in now[o.name.relation].schema for name in o.schema.names)
+            for term in view.definition.all_terms
+            for o in term.occurrences
+        )
 
     def _evolution(
         self, views: Mapping[str, View], new: frozenset[str], routed: Mapping[str, Any]
@@ -256,7 +268,8 @@ class EngineWorld:
         at = self.engine.wake_at
         if at == math.inf:
             return False
-        self.now = max(self.now + 0.001, at)
+        # Not at once: feeds say several times a second where they are.
+        self.now = min(max(self.now + 0.001, at), self.now + 1.0)
         self._step(m.TimePassed())
         return True
 
