@@ -205,6 +205,12 @@ class Intake:
             # Behind a schema change of one of its sources: what follows the other parts waits, too.
             for source in mine:
                 self.held.setdefault(source, deque()).append(unit)
+        elif any(isinstance(i, SchemaChange) and self._concerns(i) for i in unit.items):
+            # A schema change lies between its parts: rows before and after it can't be in one state. They
+            # are shown one by one, as those of a global transaction that is not complete in time.
+            for part in unit.parts:
+                if part.source in self.scope.sources:
+                    self._deliver(part, now)
         else:
             self._arrive_as_one(unit)
 

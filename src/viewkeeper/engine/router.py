@@ -227,14 +227,13 @@ class Engine:
         chosen = {name: self._beginning.views[name] for name in views}
         everywhere = {**self._routed, **starts}
         self._numbers += 1
-        number = self._numbers
         return self._make(
-            number,
+            self._numbers,
             chosen,
             self._beginning.evolution,
             everywhere,
             self._compare,
-            lambda source, position: self._follow(number, source, position),
+            self._follow,
             self._limits,
             new,
             predecessors,
@@ -318,8 +317,13 @@ class Engine:
                 if self._compare(source, position, self._routed[source]) > 0:
                     self._routed[source] = position
 
-    def _follow(self, number: int, source: str, position: Position) -> int:
+    def _follow(self, source: str, position: Position) -> int:
         """Have the source's feed go back to a position, and read what the groups need now."""
+        at = self._feeding[source]
+        if self._compare(source, at, position) < 0:
+            # It was sent back for another group just now, and has not brought all since: it never skips.
+            position = at
+        self._feeding[source] = position
         groups = self.listening
         known: dict[str, RelationSchema] = {}
         for group in groups:
@@ -328,7 +332,8 @@ class Engine:
         generation = self._generation[source] = self._generation[source] + 1
         self._units.go_back(source, generation)
         follow = out.FollowFeed(source, self.relations_of(source), position, known, generation)
-        self._actions.append((number, follow))
+        # At once: feeds belong to no group, and a later generation must not be overtaken by an earlier one.
+        self._actions.append((NO_GROUP, follow))
         return generation
 
     def relations_of(self, source: str) -> tuple[str, ...]:
