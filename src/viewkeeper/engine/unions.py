@@ -6,6 +6,7 @@ is the successor's.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Protocol
@@ -43,19 +44,22 @@ class Union:
     def __init__(self, members: Iterable[Member]) -> None:
         self._members = tuple(members)
         self._decided: list[tuple[SchemaChange, bool]] = []
+        # Live, groups still ask from threads of their own.
+        self._lock = threading.Lock()
 
     def takes(self, change: SchemaChange) -> bool:
         """Whether its members take a change that lies beyond their end; one decides for all."""
-        for known, is_taken in self._decided:
-            if is_same(known, change):
-                return is_taken
-        is_taken = not all(member.is_done for member in self._members)
-        self._decided.append((change, is_taken))
-        return is_taken
+        with self._lock:
+            for known, is_taken in self._decided:
+                if is_same(known, change):
+                    return is_taken
+            is_taken = not all(member.is_done for member in self._members)
+            self._decided.append((change, is_taken))
+            return is_taken
 
     @property
     def taken(self) -> list[SchemaChange]:
-        return [change for change, is_taken in self._decided if is_taken]
+        return [change for change, is_taken in tuple(self._decided) if is_taken]
 
     @property
     def is_over(self) -> bool:

@@ -476,7 +476,7 @@ class EngineWorld:
                         ledger.extents[name] = ledger.extents[name] + found[number]
             is_last = state == max(commit.states)
             claim = _numbers(commit.positions) if is_last else cut
-            ledger.show(commit.views, claim, is_step=commit.states[-1] == len(numbers) - 1)
+            ledger.show(commit.views, claim)
         ledger.commits += 1
         self._advance(commit.positions)
         self._committed_ties()
