@@ -25,7 +25,7 @@ from typing import Any
 
 import psycopg
 
-from viewkeeper.runtime.integrator import singly
+from viewkeeper.engine.integrator import singly
 from viewkeeper.runtime.keeper import Keeper
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.testing.postgres import EmbeddedPostgres

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 import viewkeeper
 from peers.task import KEYS, RELATIONS, Measurement, Streamed, Task
-from viewkeeper.runtime.integrator import singly
+from viewkeeper.engine.integrator import singly
 from viewkeeper.runtime.keeper import Keeper
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.testing.postgres import EmbeddedPostgres

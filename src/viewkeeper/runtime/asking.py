@@ -6,7 +6,6 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from typing import cast
 
 import pyarrow as pa
@@ -15,11 +14,11 @@ import pyarrow.compute as pc
 from viewkeeper.algebra.expressions import conjunction
 from viewkeeper.algebra.types import Kind, Schema
 from viewkeeper.arrow import arrow_type
+from viewkeeper.engine.cuts import broken_types
 from viewkeeper.errors import SourceError, invariant
 from viewkeeper.protocols.messages import AnswerArrived, AskSource, KeyedPart, Reflected
 from viewkeeper.runtime.pacing import Pace
-from viewkeeper.sources.interface import Cut, KeyedRead, SourceTransaction
-from viewkeeper.sources.stretch import Stretch
+from viewkeeper.sources.interface import Cut, KeyedRead
 from viewkeeper.spark.arrow import COUNT, arrow_schema
 from viewkeeper.spark.staged import StagedRelation, Staging
 from viewkeeper.views.definition import Occurrence, RelationName, Term
@@ -284,32 +283,3 @@ def counted(batches: list[pa.RecordBatch], schema: Schema, source: str) -> pa.Ta
 
 def _told(types: pa.Schema) -> str:
     return ", ".join(f"{field.name} {field.type}" for field in types)
-
-
-def broken_types(source: str, expected: str, found: str) -> SourceError:
-    """What was asked for has other types by now: somebody changed the schema."""
-    return SourceError(
-        "broken-query",
-        f"source {source} answers with other types than it had",
-        source=source,
-        retryable=False,
-        detail=f"expected {expected}; found {found}",
-        hint="its schema has changed: `viewkeeper run` takes the change when its feed tells of it",
-    )
-
-
-def reflected_by(
-    cut: Cut, applied: int, waiting: Sequence[SourceTransaction | Stretch]
-) -> Reflected:
-    """Which transactions of its source a cut reflects: all that are applied, and of those that
-    wait, whose numbers follow, the ones the cut says."""
-    shown: list[bool] = []
-    for is_stretch, some in groupby(waiting, key=lambda each: isinstance(each, Stretch)):
-        if is_stretch:
-            for stretch in cast("Iterator[Stretch]", some):
-                shown += cut.reflects_stretch(stretch)
-        else:
-            shown += cut.reflects_each(list(cast("Iterator[SourceTransaction]", some)))
-    prefix = shown.index(False) if False in shown else len(shown)
-    also = [applied + 1 + n for n in range(prefix, len(shown)) if shown[n]]
-    return Reflected(applied + prefix, also=frozenset(also))

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.algebra.types import INTEGER, Field, Row, Schema
+from viewkeeper.engine.integrator import Arrival
 from viewkeeper.protocols.messages import TXN
-from viewkeeper.runtime.integrator import Arrival
 from viewkeeper.sources.stretch import ChangedRows, Numbers, Stretch
 from viewkeeper.spark.arrow import COUNT, arrow_schema
 from viewkeeper.views.definition import RelationName

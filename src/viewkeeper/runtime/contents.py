@@ -19,12 +19,12 @@ from typing import Any
 import pyarrow as pa
 
 from viewkeeper.algebra.types import Schema
+from viewkeeper.engine.integrator import Arrival, reflected_numbers
 from viewkeeper.protocols.messages import Reflected
 from viewkeeper.runtime.asking import counted
 from viewkeeper.runtime.bulk_reading import BulkReading, OnRows, RowsRead
 from viewkeeper.runtime.change_tables import ChangeTables, with_number
 from viewkeeper.runtime.executor_reading import read_by_executors
-from viewkeeper.runtime.integrator import Arrival, reflected_numbers
 from viewkeeper.sources.interface import Cut, KeyedRead
 from viewkeeper.spark.arrow import COUNT, table_of
 from viewkeeper.spark.reading_in_parts import lines_of

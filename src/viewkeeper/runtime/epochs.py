@@ -21,10 +21,10 @@ import pyarrow.compute as pc
 
 from viewkeeper.algebra.types import Schema
 from viewkeeper.coding import together
+from viewkeeper.engine.view import View
 from viewkeeper.evolution.effects import Effect
 from viewkeeper.protocols.messages import TXN
 from viewkeeper.runtime.faults import failpoint
-from viewkeeper.runtime.view import View
 from viewkeeper.sources.interface import Position, SchemaChange, Source
 from viewkeeper.sources.stretch import Numbers
 from viewkeeper.spark.relation import SparkRelation

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from viewkeeper.engine.schema_changes import Foreseen
 from viewkeeper.errors import UsageError
-from viewkeeper.runtime.evolving import Foreseen
 from viewkeeper.runtime.json_files import read_json, write_aside, write_json
 
 CHANGES_FILE = ".viewkeeper/evolution.json"

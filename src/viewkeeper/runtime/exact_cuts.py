@@ -6,9 +6,14 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 
-from viewkeeper.errors import SourceError
+from viewkeeper.engine.cuts import (
+    broken_types,
+    cut_behind,
+    feed_behind,
+    reflected_by,
+    source_restarted,
+)
 from viewkeeper.protocols.messages import Reflected
-from viewkeeper.runtime.asking import broken_types, reflected_by
 from viewkeeper.runtime.bulk_reading import RowsRead
 from viewkeeper.runtime.change_tables import ChangeTables
 from viewkeeper.runtime.contents import Reading, whole_schemas
@@ -53,7 +58,7 @@ class ExactCuts(Intake):
         }
         for name, cut in cuts.items():
             if self.compared(name, cut.bound, self.reached[name]) < 0:
-                raise _cut_behind(name)
+                raise cut_behind(name)
         self._await_bounds(cuts, while_waiting)
         self._check_types(cuts)
         return cuts
@@ -96,7 +101,7 @@ class ExactCuts(Intake):
                 if stood != self.fed:
                     moved_at, stood = time.monotonic(), dict(self.fed)
                 if time.monotonic() - moved_at > patience:
-                    raise _feed_behind(behind, patience)
+                    raise feed_behind(behind, patience)
                 if while_waiting is not None and time.monotonic() - begun > SOON_SECONDS:
                     while_waiting(cuts)
                     while_waiting = None
@@ -107,12 +112,7 @@ class ExactCuts(Intake):
             raise Stopped
         for name in cuts:
             if not self.are_of_this_life({name: cuts[name]}):
-                raise SourceError(
-                    "source-restarted",
-                    f"source {name} was restarted while it was being read",
-                    source=name,
-                    retryable=True,
-                )
+                raise source_restarted(name)
 
     def are_of_this_life(self, cuts: Mapping[str, Cut]) -> bool:
         """Whether no source was restarted between its cut and what its feed has delivered."""
@@ -141,25 +141,3 @@ class ExactCuts(Intake):
         if self.ending:
             raise Stopped
         self.around.on_rows(name, read)
-
-
-def _cut_behind(name: str) -> SourceError:
-    return SourceError(
-        "cut-behind",
-        f"source {name} shows an older state than the views have already",
-        source=name,
-        retryable=True,
-        detail="a replica that lags behind, or a server that was restored",
-        hint="it is tried again; if it stays so, look at where the source's address leads",
-    )
-
-
-def _feed_behind(names: list[str], waited_seconds: float) -> SourceError:
-    return SourceError(
-        "feed-behind",
-        f"the feed of {', '.join(names)} does not keep up with its source",
-        source=names[0],
-        retryable=True,
-        detail=f"it stood still for {waited_seconds:.0f} s before a position that it must pass",
-        hint="it is tried again; look at the source's load and its log",
-    )

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from viewkeeper.engine.deliveries import Delivery as Delivery
 from viewkeeper.errors import SourceError
 from viewkeeper.runtime.faults import failpoint
 from viewkeeper.sources.backoff import Backoff
@@ -33,18 +34,6 @@ ITEMS_PER_POLL_MAX = 5_000
 
 # What relations of a source are taken for, by name.
 Schemas = Mapping[str, RelationSchema]
-
-
-@dataclass(frozen=True)
-class Delivery:
-    """What one poll of one source brought, and where its feed stands after it."""
-
-    source: str
-    items: tuple[FeedItem | Stretch, ...]
-    position: Position
-    life: str
-    # Counts how often the feed was opened anew for other relations: what comes then may have come.
-    generation: int = 0
 
 
 @dataclass(frozen=True)

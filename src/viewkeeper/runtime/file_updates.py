@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 import sqlglot
 from sqlglot import exp
 
+from viewkeeper.engine.schema_changes import EVOLUTION_HEADERS
+from viewkeeper.engine.view import View
 from viewkeeper.errors import UsageError
 from viewkeeper.evolution.lineage import Lineage, Lineages
-from viewkeeper.runtime.evolving import EVOLUTION_HEADERS
-from viewkeeper.runtime.view import View
 from viewkeeper.runtime.views_folder import said
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import ViewDefinition

@@ -15,9 +15,9 @@ import threading
 from collections.abc import Iterable
 from contextlib import suppress
 
+from viewkeeper.engine.integrator import Arrival
 from viewkeeper.errors import ViewkeeperError
 from viewkeeper.runtime.asking import AskedEnough, Questions
-from viewkeeper.runtime.integrator import Arrival
 from viewkeeper.runtime.managers.live import LiveManager
 from viewkeeper.sources.interface import Source
 

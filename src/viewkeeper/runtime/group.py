@@ -27,26 +27,26 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from viewkeeper.algebra.types import Type
+from viewkeeper.engine.intake import changed_while_uniting
+from viewkeeper.engine.schema_changes import Evolution, Foreseen, as_after, does_not_fit, foreseen
+from viewkeeper.engine.unions import Union
+from viewkeeper.engine.view import View, shortfall_event
 from viewkeeper.errors import SourceError
 from viewkeeper.evolution.effects import Decision, Kind
 from viewkeeper.evolution.mapping import EvolutionMapping
 from viewkeeper.protocols.choice import period_seconds
 from viewkeeper.runtime.adapting import adapted_extent
 from viewkeeper.runtime.contents import Reading, narrowed
-from viewkeeper.runtime.ends import Union
 from viewkeeper.runtime.epochs import FilledView
 from viewkeeper.runtime.evolution_log import ADAPTING, APPLIED, FROZEN, PENDING, REJECTED
-from viewkeeper.runtime.evolving import Evolution, Foreseen, as_after, does_not_fit, foreseen
 from viewkeeper.runtime.exact_cuts import Stopped
 from viewkeeper.runtime.faults import failpoint
 from viewkeeper.runtime.feeds import Delivery
-from viewkeeper.runtime.intake import changed_while_uniting
 from viewkeeper.runtime.keeping import Keeping
 from viewkeeper.runtime.managers.live import pruned_upkeep
 from viewkeeper.runtime.managers.making import filled
 from viewkeeper.runtime.standing import Standing
 from viewkeeper.runtime.surroundings import Surroundings
-from viewkeeper.runtime.view import View, shortfall_event
 from viewkeeper.sources.interface import Position, SchemaChange
 from viewkeeper.sources.stretch import transactions_of
 from viewkeeper.views.assembly import WholeView

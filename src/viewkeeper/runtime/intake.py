@@ -20,14 +20,14 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from viewkeeper.errors import SourceError
-from viewkeeper.runtime.ends import Union, divided
-from viewkeeper.runtime.evolving import Evolution
+from viewkeeper.engine.intake import changed_inside_a_unit
+from viewkeeper.engine.integrator import Arrival, Integrator
+from viewkeeper.engine.schema_changes import Evolution
+from viewkeeper.engine.transaction_ties import Unit
+from viewkeeper.engine.unions import Union, divided
+from viewkeeper.engine.view import View
 from viewkeeper.runtime.feeds import Delivery
-from viewkeeper.runtime.integrator import Arrival, Integrator
 from viewkeeper.runtime.surroundings import Surroundings
-from viewkeeper.runtime.units import Unit
-from viewkeeper.runtime.view import View
 from viewkeeper.sources.interface import Position, SchemaChange, SourceTransaction
 from viewkeeper.sources.stretch import Stretch, transactions_of
 from viewkeeper.views.definition import RelationName
@@ -356,7 +356,7 @@ class Intake(ABC):
             elif isinstance(item, SchemaChange) and (
                 RelationName(source, item.relation) in self.relations
             ):
-                raise _changed_inside_a_unit(item)
+                raise changed_inside_a_unit(item)
 
     def _stretch_arrivals(self, stretch: Stretch) -> Iterator[Arrival]:
         source = stretch.source
@@ -407,25 +407,3 @@ class Intake(ABC):
         with self._room:
             self._backlog += rows
             self._room.notify_all()
-
-
-def changed_while_uniting(change: SchemaChange) -> SourceError:
-    return SourceError(
-        "schema-changed-while-uniting",
-        f"source {change.source} changed {change.relation} while views were brought to one cut",
-        source=change.source,
-        retryable=False,
-        detail="all of them have taken the change, and stand at that cut",
-        hint="start the run again: it goes on from there, and nothing is lost",
-    )
-
-
-def _changed_inside_a_unit(change: SchemaChange) -> SourceError:
-    return SourceError(
-        "schema-changed-in-unit",
-        f"{change.source}.{change.relation} was changed between the parts of a global transaction",
-        source=change.source,
-        retryable=False,
-        detail=change.statement,
-        hint="run again: the views take the change on their way",
-    )

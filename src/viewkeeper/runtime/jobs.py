@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from viewkeeper.engine.integrator import Arrival, transactions_in
 from viewkeeper.protocols.messages import Reflected
 from viewkeeper.runtime.asking import Questions
-from viewkeeper.runtime.integrator import Arrival, transactions_in
 from viewkeeper.runtime.shared_cuts import SharedCuts
 from viewkeeper.spark.staged import Staging
 from viewkeeper.spark.temporary import temporary_folder

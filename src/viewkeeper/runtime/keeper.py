@@ -18,6 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from viewkeeper.engine.transaction_ties import Outbox, Units
+from viewkeeper.engine.view import View
 from viewkeeper.errors import SourceError, UsageError, ViewkeeperError, WarehouseError
 from viewkeeper.merging.global_transactions import GlobalTransactions, Overdue
 from viewkeeper.project import read_project
@@ -32,8 +34,6 @@ from viewkeeper.runtime.requests import NOTE, Request, Requests
 from viewkeeper.runtime.running import AWAY_SECONDS, Running, caught_up, loaded, rebuild_reason
 from viewkeeper.runtime.settings import limits_of, retention_of, spark_settings_of, storage_of
 from viewkeeper.runtime.surroundings import Limits
-from viewkeeper.runtime.units import Outbox, Units
-from viewkeeper.runtime.view import View
 from viewkeeper.runtime.views_folder import (
     sources_used,
 )

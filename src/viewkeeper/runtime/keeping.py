@@ -14,6 +14,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from viewkeeper.engine.fan_outs import fan_outs
+from viewkeeper.engine.integrator import (
+    Arrival,
+    Integrator,
+    Weights,
+    last_positions,
+    numbers_of,
+    places_of,
+    states_of,
+)
+from viewkeeper.engine.schema_changes import Evolution
+from viewkeeper.engine.view import View
 from viewkeeper.merging.merge_process import MergeProcess
 from viewkeeper.merging.messages import (
     ActionList,
@@ -29,19 +41,9 @@ from viewkeeper.protocols.messages import Reflected
 from viewkeeper.runtime.asking import Questions, asked_together
 from viewkeeper.runtime.change_tables import ChangeTables
 from viewkeeper.runtime.contents import whole_schemas
-from viewkeeper.runtime.evolving import Evolution
 from viewkeeper.runtime.exact_cuts import ExactCuts
 from viewkeeper.runtime.faults import failpoint
 from viewkeeper.runtime.foresight import Foresight
-from viewkeeper.runtime.integrator import (
-    Arrival,
-    Integrator,
-    Weights,
-    last_positions,
-    numbers_of,
-    places_of,
-    states_of,
-)
 from viewkeeper.runtime.jobs import Job, StageFolder, Stopwatch, make_job
 from viewkeeper.runtime.managers.live import LiveManager
 from viewkeeper.runtime.managers.making import Workshop
@@ -52,11 +54,9 @@ from viewkeeper.runtime.managers.threads import (
     TakingTurns,
 )
 from viewkeeper.runtime.message_counts import MessageCounts
-from viewkeeper.runtime.row_estimates import fan_outs
 from viewkeeper.runtime.shared_cuts import SharedCuts
 from viewkeeper.runtime.standing import Standing, committed_in, oldest, oldest_commit
 from viewkeeper.runtime.surroundings import Cycle, Surroundings
-from viewkeeper.runtime.view import View
 from viewkeeper.sources.interface import Cut, Position
 from viewkeeper.spark.staged import Staging
 from viewkeeper.views.definition import RelationName

@@ -11,14 +11,14 @@ import contextlib
 import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from viewkeeper.engine.schema_changes import Evolution, does_not_fit
+from viewkeeper.engine.view import View, stored_lineage
 from viewkeeper.errors import UsageError, ViewkeeperError
 from viewkeeper.evolution.effects import Kind
 from viewkeeper.evolution.knowledge_file import KnowledgeRead, entries_of, read_knowledge
 from viewkeeper.evolution.lineage import Lineages
 from viewkeeper.project import ProjectConfig, read_project
-from viewkeeper.runtime.evolving import Evolution, does_not_fit
 from viewkeeper.runtime.settings import heed_group, storage_of
-from viewkeeper.runtime.view import View, stored_lineage
 from viewkeeper.runtime.view_files import WrittenViews, has_views
 from viewkeeper.runtime.views_folder import (
     ReadViews,

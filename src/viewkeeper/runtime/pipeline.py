@@ -14,20 +14,23 @@ import gc
 import queue
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
-from viewkeeper.errors import UsageError, ViewkeeperError
+from viewkeeper.engine.router import changed_together, not_kept, schemas_of
+from viewkeeper.engine.schema_changes import Evolution
+from viewkeeper.engine.transaction_ties import Unit, Units
+from viewkeeper.engine.unions import Union, latest
+from viewkeeper.engine.view import View
+from viewkeeper.errors import ViewkeeperError
 from viewkeeper.merging.global_transactions import GlobalTransactions, Warn
 from viewkeeper.merging.groups import partition
 from viewkeeper.runtime.bulk_reading import OnRows
-from viewkeeper.runtime.ends import Union, latest
 from viewkeeper.runtime.epochs import Epochs, FilledView, earliest
 from viewkeeper.runtime.evolution_log import EvolutionLog
-from viewkeeper.runtime.evolving import Evolution
 from viewkeeper.runtime.feeds import Away, Back, Delivery, Failure, Feeds, Message, Remarked
 from viewkeeper.runtime.group import Group
 from viewkeeper.runtime.keeping import NoteAt
@@ -35,19 +38,14 @@ from viewkeeper.runtime.memory import allow_huge_pages
 from viewkeeper.runtime.pacing import Pace, SourceLimits
 from viewkeeper.runtime.standing import Standing, combined
 from viewkeeper.runtime.surroundings import Cycle, Limits, Surroundings
-from viewkeeper.runtime.units import Unit, Units
-from viewkeeper.runtime.view import View
 from viewkeeper.sources.interface import (
-    FeedItem,
     Position,
     RelationSchema,
     SchemaChange,
     Source,
     SourceTransaction,
 )
-from viewkeeper.sources.stretch import Stretch
 from viewkeeper.spark.session import Spark
-from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import RelationName
 from viewkeeper.views.level import Level
 from viewkeeper.warehouse.writer import Writer
@@ -385,7 +383,7 @@ class Pipeline:
                         group.inbox.put(unit)
             case Delivery(source, items, position):
                 if len(self.groups) > 1:
-                    for changed in _changed_together(items):
+                    for changed in changed_together(items):
                         self._tied(changed)
                 for group in self._listening():
                     if group.wants(released):
@@ -522,39 +520,6 @@ class Pipeline:
                 yield extent
         finally:
             group.start()
-
-
-def schemas_of(
-    catalog: Catalog, source: str, relations: Iterable[str]
-) -> dict[str, RelationSchema]:
-    """What a source's relations are taken for; one that the catalog does not have is left out."""
-    return {
-        r.name.relation: RelationSchema(r.name.relation, r.schema, r.key, "")
-        for r in catalog.relations
-        if r.name.source == source and r.name.relation in set(relations)
-    }
-
-
-def not_kept(view: str) -> UsageError:
-    return UsageError(
-        "view-not-kept",
-        f"the run does not keep view {view} now",
-        detail="it is virtual, was retired, or its source can't go on",
-        hint="viewkeeper status says which",
-    )
-
-
-def _changed_together(items: Iterable[FeedItem | Stretch]) -> Iterator[set[RelationName]]:
-    """The relations that one transaction changes, for all that change several."""
-    for item in items:
-        found: Iterable[Collection[str]] = ()
-        if isinstance(item, SourceTransaction):
-            found = ({change.relation for change in item.changes},)
-        elif isinstance(item, Stretch) and len(item.changes) > 1:
-            found = item.relations_together()
-        for names in found:
-            if len(names) > 1:
-                yield {RelationName(item.source, name) for name in names}
 
 
 def _different(positions: Iterable[Position], known: Position | None) -> list[Position]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from viewkeeper.errors import SourceError, UsageError
 from viewkeeper.sources.interface import Source
@@ -23,20 +23,4 @@ def row_estimates(
         except (SourceError, UsageError):
             continue  # an estimate is never worth an error
         found |= {name: rows for name, rows in told.items() if rows is not None}
-    return found
-
-
-def fan_outs(
-    views: Iterable[Collection[RelationName]], sizes: Mapping[RelationName, int]
-) -> dict[RelationName, float]:
-    """About how many rows of a view a row of each relation that it reads is in; at least one.
-
-    As if the largest relation of a view met each of the others once per row, as a fact table does. Pure.
-    """
-    found: dict[RelationName, float] = {}
-    for relations in views:
-        known = {name: max(sizes[name], 1) for name in relations if name in sizes}
-        largest = max(known.values(), default=1)
-        for name, rows in known.items():
-            found[name] = max(found.get(name, 1.0), largest / rows)
     return found

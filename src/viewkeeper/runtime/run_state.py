@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from viewkeeper.engine.view import View
 from viewkeeper.protocols.choice import period_seconds
 from viewkeeper.runtime.json_files import read_json, write_aside
 from viewkeeper.runtime.traffic import add_batch, no_traffic
-from viewkeeper.runtime.view import View
 
 FILE = ".viewkeeper/run.json"
 NEVER_RUN = "never run"

@@ -19,11 +19,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from viewkeeper.engine.router import not_kept
+from viewkeeper.engine.view import shortfall_event
 from viewkeeper.errors import SourceError, UsageError, ViewkeeperError, WarehouseError
 from viewkeeper.runtime.audit import audited
 from viewkeeper.runtime.auditor import Auditor
 from viewkeeper.runtime.bulk_reading import RowsRead
-from viewkeeper.runtime.pipeline import Pipeline, not_kept
+from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.runtime.remembering import refuse_older
 from viewkeeper.runtime.report import RunReport
 from viewkeeper.runtime.requests import (
@@ -40,7 +42,6 @@ from viewkeeper.runtime.settings import audit_settings_of, storage_of
 from viewkeeper.runtime.standing import Standing
 from viewkeeper.runtime.surroundings import Cycle
 from viewkeeper.runtime.traffic import changed_rows
-from viewkeeper.runtime.view import shortfall_event
 from viewkeeper.views.definition import RelationName
 from viewkeeper.warehouse.checksums import LEDGER, Damaged
 from viewkeeper.warehouse.head import OLDER

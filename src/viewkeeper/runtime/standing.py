@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from viewkeeper.engine.transaction_ties import Unit
 from viewkeeper.runtime.feeds import Delivery
-from viewkeeper.runtime.units import Unit
 from viewkeeper.sources.interface import SourceTransaction
 from viewkeeper.sources.stretch import Stretch
 from viewkeeper.views.definition import RelationName

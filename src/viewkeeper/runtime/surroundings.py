@@ -7,38 +7,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from viewkeeper.engine.integrator import Arrival, transactions_in
+from viewkeeper.engine.limits import Limits as Limits
 from viewkeeper.runtime.asking import Asked
 from viewkeeper.runtime.bulk_reading import OnRows
 from viewkeeper.runtime.epochs import Epochs
 from viewkeeper.runtime.evolution_log import EvolutionLog
-from viewkeeper.runtime.integrator import Arrival, transactions_in
 from viewkeeper.runtime.pacing import Pace
 from viewkeeper.sources.interface import Position, Source
 from viewkeeper.spark.session import Spark
 from viewkeeper.warehouse.entries import Entry
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What one batch may be; a batch is as large as what waits, within these."""
-
-    batch_transactions_max: int = 50_000
-    # Changed rows, each of them counted for as many rows of a view as it may be in.
-    batch_rows_max: int = 1_000_000
-    # So many waiting transactions are a backlog: then it is worth asking how large the relations are.
-    backlog_from: int = 1_000
-    # Up to so many changed rows a batch goes through the session for small data.
-    tiny_rows_max: int = 5_000
-    # Jobs that a group has at work at a time: one is computed while the next one asks.
-    jobs_max: int = 2
-    # Rows that wait before the feeds are made to wait.
-    backlog_rows_max: int = 500_000
-    # For how long a feed may stand still before a cut's bound.
-    bound_wait_seconds: float = 30.0
-    # How often positions are noted while nothing happens.
-    idle_seconds: float = 30.0
-    # Whether a periodic view's group waits until its period is over.
-    heeds_periods: bool = True
 
 
 @dataclass

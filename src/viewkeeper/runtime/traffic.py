@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from viewkeeper.runtime.integrator import rows_in
+from viewkeeper.engine.integrator import rows_in
 from viewkeeper.views.advice import Traffic
 
 if TYPE_CHECKING:

@@ -13,14 +13,14 @@ from typing import Any
 import sqlglot
 
 from viewkeeper.algebra.types import Schema
+from viewkeeper.engine.schema_changes import EVOLUTION_HEADERS, Evolution, carried
+from viewkeeper.engine.view import READS, View, stored_lineage
 from viewkeeper.errors import UsageError
 from viewkeeper.evolution.knowledge_file import read_knowledge, view_tables
 from viewkeeper.evolution.lineage import Lineages, catalogs_then, inherited, steps_since
 from viewkeeper.evolution.preferences import preferences_of
 from viewkeeper.evolution.sameness import canonical
 from viewkeeper.evolution.synchronization import fitted
-from viewkeeper.runtime.evolving import EVOLUTION_HEADERS, Evolution, carried
-from viewkeeper.runtime.view import READS, View, stored_lineage
 from viewkeeper.runtime.view_files import WrittenViews, written_views
 from viewkeeper.sources.interface import Source
 from viewkeeper.views.catalog import Catalog, CatalogRelation

@@ -6,7 +6,7 @@ Whether its states are right is not judged by this: `witnessing` knows the sourc
 from __future__ import annotations
 
 from viewkeeper.algebra import Bag
-from viewkeeper.runtime.integrator import Arrival, singly
+from viewkeeper.engine.integrator import Arrival, singly
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.runtime.surroundings import Cycle
 from viewkeeper.sources.stretch import Stretch

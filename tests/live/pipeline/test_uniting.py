@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from live.pipeline.recording import view_states
-from viewkeeper.runtime.intake import changed_while_uniting
+from viewkeeper.engine.intake import changed_while_uniting
 from viewkeeper.runtime.keeper import Keeper
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.sources.interface import SchemaChange

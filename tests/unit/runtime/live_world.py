@@ -16,16 +16,16 @@ import pyarrow as pa
 
 from viewkeeper.algebra import Bag
 from viewkeeper.arrow import arrow_schema as plain_schema
+from viewkeeper.engine.integrator import Arrival
+from viewkeeper.engine.view import View
 from viewkeeper.protocols.messages import TXN, Reflected
 from viewkeeper.runtime.asking import Questions
 from viewkeeper.runtime.change_tables import ChangeTables
 from viewkeeper.runtime.contents import whole_schemas
-from viewkeeper.runtime.integrator import Arrival
 from viewkeeper.runtime.managers.live import LiveManager
 from viewkeeper.runtime.managers.making import Workshop
 from viewkeeper.runtime.pacing import Pace, SourceLimits
 from viewkeeper.runtime.stores import Stores
-from viewkeeper.runtime.view import View
 from viewkeeper.simulator.scenario import Scenario
 from viewkeeper.sources.interface import KeyedRead, RelationChange
 from viewkeeper.spark.arrow import table_of

@@ -6,8 +6,8 @@ import datetime as dt
 
 from viewkeeper.algebra import Schema
 from viewkeeper.algebra.types import INTEGER, STRING
+from viewkeeper.engine.integrator import Integrator
 from viewkeeper.runtime.change_tables import ChangeTables
-from viewkeeper.runtime.integrator import Integrator
 from viewkeeper.sources.interface import RelationChange, SourceTransaction
 from viewkeeper.views.definition import RelationName
 

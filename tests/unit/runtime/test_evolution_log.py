@@ -7,10 +7,10 @@ import json
 import pytest
 
 from viewkeeper.algebra.types import INTEGER, Schema
+from viewkeeper.engine.schema_changes import Evolution, Foreseen, foreseen
+from viewkeeper.engine.view import View
 from viewkeeper.errors import UsageError
 from viewkeeper.runtime.evolution_log import APPLIED, PENDING, EvolutionLog
-from viewkeeper.runtime.evolving import Evolution, Foreseen, foreseen
-from viewkeeper.runtime.view import View
 from viewkeeper.sources.interface import RelationSchema, SchemaChange
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName

@@ -15,10 +15,10 @@ from unit.runtime.live_world import LiveWorld, MemoryCut
 from viewkeeper.algebra import Bag
 from viewkeeper.algebra.types import DOUBLE, INTEGER, STRING, Schema
 from viewkeeper.arrow import arrow_type
+from viewkeeper.engine.integrator import Arrival
 from viewkeeper.errors import SourceError
 from viewkeeper.runtime.asking import Asked, AskedEnough, Questions
 from viewkeeper.runtime.foresight import Foresight
-from viewkeeper.runtime.integrator import Arrival
 from viewkeeper.runtime.pacing import Pace, SourceLimits
 from viewkeeper.simulator.generator import Size, random_scenario
 from viewkeeper.sources.interface import KeyedRead

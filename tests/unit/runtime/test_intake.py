@@ -9,12 +9,12 @@ from types import SimpleNamespace
 import pytest
 
 from viewkeeper.algebra.types import INTEGER, STRING, Schema
+from viewkeeper.engine.schema_changes import Evolution
+from viewkeeper.engine.transaction_ties import Unit, Units
+from viewkeeper.engine.unions import Union
 from viewkeeper.merging.global_transactions import GlobalTransactions
-from viewkeeper.runtime.ends import Union
-from viewkeeper.runtime.evolving import Evolution
 from viewkeeper.runtime.feeds import Delivery
 from viewkeeper.runtime.intake import Intake
-from viewkeeper.runtime.units import Unit, Units
 from viewkeeper.runtime.views_folder import parsed_views
 from viewkeeper.sources.interface import (
     RelationChange,

@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 
 from viewkeeper.algebra.types import INTEGER, STRING, Schema
+from viewkeeper.engine.schema_changes import Evolution, foreseen
+from viewkeeper.engine.view import View
 from viewkeeper.errors import UsageError
 from viewkeeper.evolution.knowledge_file import read_knowledge
-from viewkeeper.runtime.evolving import Evolution, foreseen
 from viewkeeper.runtime.file_updates import updated_texts
-from viewkeeper.runtime.view import View
 from viewkeeper.runtime.view_files import WrittenViews
 from viewkeeper.runtime.views_folder import ReadViews, read_views
 from viewkeeper.sources.interface import RelationSchema, SchemaChange

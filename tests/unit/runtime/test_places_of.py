@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from viewkeeper.runtime.integrator import Arrival, places_of
+from viewkeeper.engine.integrator import Arrival, places_of
 from viewkeeper.sources.interface import SourceTransaction
 from viewkeeper.sources.stretch import Stretch
 from viewkeeper.timeline import Transaction

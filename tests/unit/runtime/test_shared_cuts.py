@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import pytest
 
 from unit.runtime.live_world import LiveWorld
+from viewkeeper.engine.integrator import Arrival
 from viewkeeper.protocols.messages import Reflected
 from viewkeeper.runtime import shared_cuts
 from viewkeeper.runtime.asking import Questions
-from viewkeeper.runtime.integrator import Arrival
 from viewkeeper.runtime.shared_cuts import SharedCuts
 from viewkeeper.simulator.generator import Size, random_scenario
 from viewkeeper.spark.staged import Staging

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from viewkeeper.engine.transaction_ties import Unit
 from viewkeeper.runtime.feeds import Delivery
 from viewkeeper.runtime.standing import (
     Standing,
@@ -16,7 +17,6 @@ from viewkeeper.runtime.standing import (
     combined,
     committed_in,
 )
-from viewkeeper.runtime.units import Unit
 from viewkeeper.sources.interface import Progress, RelationChange, SourceTransaction
 from viewkeeper.sources.stretch import Stretch
 from viewkeeper.views.definition import RelationName

@@ -14,11 +14,7 @@ from hypothesis import strategies as st
 from unit.runtime.live_world import LiveWorld
 from unit.sources.test_stretch import SCHEMA, Script, scripts, stretch_of
 from viewkeeper.arrow import batch_of
-from viewkeeper.protocols.batched_sweep import BatchedSweep
-from viewkeeper.protocols.messages import Reflected
-from viewkeeper.runtime.asking import reflected_by
-from viewkeeper.runtime.change_tables import ChangeTables
-from viewkeeper.runtime.integrator import (
+from viewkeeper.engine.integrator import (
     Arrival,
     Integrator,
     last_positions,
@@ -29,6 +25,10 @@ from viewkeeper.runtime.integrator import (
     states_of,
     transactions_in,
 )
+from viewkeeper.protocols.batched_sweep import BatchedSweep
+from viewkeeper.protocols.messages import Reflected
+from viewkeeper.runtime.asking import reflected_by
+from viewkeeper.runtime.change_tables import ChangeTables
 from viewkeeper.runtime.managers.live import IncrementalManager
 from viewkeeper.simulator.generator import Size, random_scenario
 from viewkeeper.sources.interface import RelationChange

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from viewkeeper.algebra.types import INTEGER, STRING, Schema
+from viewkeeper.engine.schema_changes import Evolution, foreseen
 from viewkeeper.errors import UsageError
-from viewkeeper.runtime.evolving import Evolution, foreseen
 from viewkeeper.runtime.view_files import WrittenViews
 from viewkeeper.runtime.views_folder import parsed_views, read_views
 from viewkeeper.sources.interface import RelationSchema, SchemaChange, ToldColumns

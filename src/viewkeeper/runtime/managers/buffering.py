@@ -14,13 +14,13 @@ import pyarrow as pa
 from viewkeeper.algebra.bag import Bag
 from viewkeeper.algebra.expressions import Column, Literal, Output
 from viewkeeper.algebra.types import INTEGER
+from viewkeeper.engine.integrator import Arrival
 from viewkeeper.errors import invariant
 from viewkeeper.protocols.messages import TXN
 from viewkeeper.runtime.asking import Questions
 from viewkeeper.runtime.batch_end import BatchEnd
 from viewkeeper.runtime.change_tables import ChangeTables, with_number
 from viewkeeper.runtime.contents import whole_schemas
-from viewkeeper.runtime.integrator import Arrival
 from viewkeeper.runtime.jobs import Job
 from viewkeeper.runtime.managers.live import LiveManager, Tables
 from viewkeeper.runtime.message_counts import MessageCounts

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from viewkeeper.algebra.bag import Bag
+from viewkeeper.engine.integrator import Arrival, transactions_in
 from viewkeeper.errors import invariant
 from viewkeeper.protocols.batched_sweep import Numbered
 from viewkeeper.protocols.incremental import IncrementalView
@@ -27,7 +28,6 @@ from viewkeeper.protocols.messages import (
 )
 from viewkeeper.runtime.asking import Questions
 from viewkeeper.runtime.change_tables import ChangeTables, with_number
-from viewkeeper.runtime.integrator import Arrival, transactions_in
 from viewkeeper.runtime.jobs import Job
 from viewkeeper.runtime.message_counts import MessageCounts
 from viewkeeper.runtime.stores import Stores

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from viewkeeper.engine.view import View
 from viewkeeper.protocols.c_strobe import CStrobe
 from viewkeeper.protocols.choice import PERIODIC, RECOMPUTE, SWEEP, VIRTUAL
 from viewkeeper.protocols.eca import ECA
@@ -29,7 +30,6 @@ from viewkeeper.runtime.managers.protocol import ProtocolManager
 from viewkeeper.runtime.managers.recompute import RecomputeManager
 from viewkeeper.runtime.managers.ring import MakeSystem, RingManager
 from viewkeeper.runtime.stores import Stores
-from viewkeeper.runtime.view import View
 from viewkeeper.sources.interface import Source
 from viewkeeper.spark.session import Spark
 from viewkeeper.spark.staged import Staging

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from viewkeeper.runtime.integrator import Arrival
+from viewkeeper.engine.integrator import Arrival
 from viewkeeper.runtime.jobs import Job
 from viewkeeper.runtime.managers.live import LiveManager, Tables
 from viewkeeper.runtime.message_counts import MessageCounts, counted_together

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from docsite.view_classes import example
+from viewkeeper.engine.view import View
 from viewkeeper.errors import UsageError
-from viewkeeper.runtime.view import View
 from viewkeeper.views import Level
 
 KEYED = replace(example("join, all keys shown"), protocol="strobe", level=Level.STRONG)

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Protocol
 
-from viewkeeper.runtime.feeds import Delivery
-from viewkeeper.runtime.units import Unit
+from viewkeeper.engine.deliveries import Delivery
+from viewkeeper.engine.transaction_ties import Unit
 from viewkeeper.sources.interface import FeedItem, Position, SchemaChange
 from viewkeeper.sources.stretch import Stretch
 
@@ -44,13 +44,14 @@ class Union:
     def __init__(self, members: Iterable[Member]) -> None:
         self._members = tuple(members)
         self._decided: list[tuple[SchemaChange, bool]] = []
+        # Live, groups still ask from threads of their own.
         self._lock = threading.Lock()
 
     def takes(self, change: SchemaChange) -> bool:
         """Whether its members take a change that lies beyond their end; one decides for all."""
         with self._lock:
             for known, is_taken in self._decided:
-                if _is_same(known, change):
+                if is_same(known, change):
                     return is_taken
             is_taken = not all(member.is_done for member in self._members)
             self._decided.append((change, is_taken))
@@ -69,7 +70,7 @@ class Union:
         )
 
 
-def _is_same(one: SchemaChange, other: SchemaChange) -> bool:
+def is_same(one: SchemaChange, other: SchemaChange) -> bool:
     place = one.source, one.relation, one.position
     return place == (other.source, other.relation, other.position)
 

@@ -6,9 +6,9 @@ import datetime as dt
 
 import numpy as np
 
-from viewkeeper.runtime.ends import divided, latest
+from viewkeeper.engine.transaction_ties import Unit
+from viewkeeper.engine.unions import divided, latest
 from viewkeeper.runtime.feeds import Delivery
-from viewkeeper.runtime.units import Unit
 from viewkeeper.sources.interface import Progress, SchemaChange, SourceTransaction
 from viewkeeper.sources.stretch import Stretch
 

@@ -13,6 +13,7 @@ from typing import Any
 from viewkeeper.algebra.evaluation import compiled
 from viewkeeper.algebra.expressions import Cast, Column, Expression, Literal, columns_of
 from viewkeeper.algebra.types import Field, Row, Schema
+from viewkeeper.engine.view import View, choice_for_evolved
 from viewkeeper.errors import UsageError
 from viewkeeper.evolution import changes as schema_changes
 from viewkeeper.evolution.changes import catalog_after, relation_in
@@ -23,7 +24,6 @@ from viewkeeper.evolution.lineage import followed
 from viewkeeper.evolution.mapping import EvolutionMapping
 from viewkeeper.evolution.preferences import Parts
 from viewkeeper.evolution.rewriting import EvolvingView
-from viewkeeper.runtime.view import View, choice_for_evolved
 from viewkeeper.sources.interface import (
     RelationChange,
     RelationSchema,

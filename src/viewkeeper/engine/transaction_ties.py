@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from viewkeeper.algebra.types import Schema
+from viewkeeper.engine.deliveries import Delivery
 from viewkeeper.errors import UsageError
 from viewkeeper.merging.global_transactions import (
     Action,
@@ -26,7 +27,6 @@ from viewkeeper.merging.global_transactions import (
     TimePassed,
     Warn,
 )
-from viewkeeper.runtime.feeds import Delivery
 from viewkeeper.sources.interface import FeedItem, Position, Progress, SourceTransaction
 from viewkeeper.sources.stretch import Stretch, one_by_one
 

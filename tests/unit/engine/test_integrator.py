@@ -1,7 +1,7 @@
 import datetime as dt
 
+from viewkeeper.engine.integrator import Integrator, last_positions
 from viewkeeper.protocols.messages import Reflected
-from viewkeeper.runtime.integrator import Integrator, last_positions
 from viewkeeper.sources.interface import RelationChange, SourceTransaction
 from viewkeeper.views.definition import RelationName
 

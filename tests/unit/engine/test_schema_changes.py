@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from viewkeeper.algebra import Schema
 from viewkeeper.algebra.types import DOUBLE, INTEGER, STRING, decimal_type
+from viewkeeper.engine.schema_changes import Evolution, as_after, foreseen
+from viewkeeper.engine.view import View
 from viewkeeper.evolution.adaptation import Method
 from viewkeeper.evolution.changes import relation_in
 from viewkeeper.evolution.effects import Kind
-from viewkeeper.runtime.evolving import Evolution, as_after, foreseen
-from viewkeeper.runtime.view import View
 from viewkeeper.sources.interface import (
     RelationChange,
     RelationSchema,

@@ -1,0 +1,41 @@
+"""What a batch may be, and for how long the engine waits for what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one batch may be; a batch is as large as what waits, within these."""
+
+    batch_transactions_max: int = 50_000
+    # Changed rows, each of them counted for as many rows of a view as it may be in.
+    batch_rows_max: int = 1_000_000
+    # From this many waiting transactions on there is a backlog: then it is worth asking how large the
+    # relations are.
+    backlog_from: int = 1_000
+    # Up to this many changed rows a batch goes through the session for small data.
+    tiny_rows_max: int = 5_000
+    # Jobs that a group has at work at a time: one is computed while the next one asks.
+    jobs_max: int = 2
+    # Rows that wait before the feeds are made to wait.
+    backlog_rows_max: int = 500_000
+    # For how long a feed may stand still before a cut's bound.
+    bound_wait_seconds: float = 30.0
+    # How often positions are noted while nothing happens.
+    idle_seconds: float = 30.0
+    # Whether a periodic view's group waits until its period is over.
+    heeds_periods: bool = True
+    # How long a group waits before it tries again after a source's error, and before it looks again whether
+    # somebody has decided about a schema change.
+    retry_seconds: float = 1.0
+    decision_seconds: float = 1.0
+    # How soon to look again when a transaction has arrived that no cut shows yet.
+    invisible_seconds: float = 0.02
+    # A feed that keeps up passes a cut in less; else its questions are asked in advance.
+    soon_seconds: float = 0.02
+    # Older cuts are asked nothing new.
+    cut_seconds_max: float = 10.0
+    # For how long the sizes of relations are believed.
+    weighed_seconds: float = 600.0

@@ -1,0 +1,227 @@
+"""Is every state that a world showed right? Decided from what the sources really did.
+
+A state claims a cut. Each of its views must be its own definition evaluated over the sources at that cut, cuts must
+never go back, and unless a view was filled, one state and the next differ by one transaction (or by the parts of one
+global transaction) that concerns the views. At the end everything is shown. Where schemas never change, the
+independent checker decides once more, by search, without any claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from viewkeeper.algebra import Bag
+from viewkeeper.consistency import SourceHistories, check
+from viewkeeper.consistency.checker import Undecided
+from viewkeeper.simulator.engine.sources import Alter, Contents, SimulatedSource
+from viewkeeper.simulator.engine.warehouse import Shown
+from viewkeeper.simulator.engine.world import EngineWorld
+from viewkeeper.sources.interface import SchemaChange, SourceTransaction
+from viewkeeper.timeline import Transaction
+from viewkeeper.views.assembly import WholeView
+from viewkeeper.views.definition import RelationName, ViewDefinition
+from viewkeeper.views.level import Level
+from viewkeeper.views.pruning import pruned
+
+
+@dataclass(frozen=True)
+class EngineVerdict:
+    """What is wrong with a run, and how much it showed."""
+
+    problems: tuple[str, ...]
+    states: int
+    # How many states differ from the one before.
+    changing: int
+
+
+def judged(world: EngineWorld) -> EngineVerdict:
+    """The verdict on a run that is over."""
+    judge = _Judge(world)
+    problems = [*world.audits, *judge.problems()]
+    return EngineVerdict(tuple(problems), len(world.ledger.shown), judge.changing)
+
+
+class _Judge:
+    def __init__(self, world: EngineWorld) -> None:
+        self._world = world
+        self._known: dict[tuple[ViewDefinition, tuple[tuple[str, int], ...]], Bag | str] = {}
+        self.changing = 0
+
+    def problems(self) -> Iterator[str]:
+        yield from self._wrong_states()
+        yield from self._wrong_order()
+        yield from self._wrong_end()
+        yield from self._search()
+
+    def _wrong_states(self) -> Iterator[str]:
+        for number, shown in enumerate(self._world.ledger.shown):
+            for name, rows in shown.rows.items():
+                expected = self._at(shown.views[name].definition, shown.cut)
+                if isinstance(expected, str):
+                    yield f"state {number} of {name} at {shown.cut}: {expected}"
+                elif expected != rows:
+                    yield f"state {number} of {name} at {shown.cut} is {rows}, not {expected}"
+
+    def _at(self, definition: ViewDefinition, cut: Mapping[str, int]) -> Bag | str:
+        narrow = pruned(definition)
+        numbers = tuple(sorted((s, cut[s]) for s in narrow.sources))
+        key = (narrow, numbers)
+        if key not in self._known:
+            self._known[key] = self._evaluated(narrow, dict(numbers))
+        return self._known[key]
+
+    def _evaluated(self, definition: ViewDefinition, cut: Mapping[str, int]) -> Bag | str:
+        schemas = {o.name: o.schema for t in definition.all_terms for o in t.occurrences}
+        found: dict[RelationName, Bag] = {}
+        for name, schema in schemas.items():
+            source = self._world.sources.get(name.source)
+            if source is None:
+                continue
+            rows = _fitting(source, cut[name.source], name.relation, schema)
+            if rows is None:
+                return f"{name} is not there with {schema}"
+            found[name] = rows.only(schema.names)
+        evaluated: Bag = WholeView(definition).evaluated(lambda name: found[name])
+        return evaluated
+
+    def _wrong_order(self) -> Iterator[str]:
+        last: dict[str, Shown] = {}
+        for number, shown in enumerate(self._world.ledger.shown):
+            before = {n: last[n] for n in shown.rows if n in last}
+            if any(before[n].rows[n] != rows for n, rows in shown.rows.items() if n in before):
+                self.changing += 1
+            for name, earlier in before.items():
+                sources = shown.views[name].definition.sources
+                for source in sources:
+                    if shown.cut[source] < earlier.cut.get(source, 0):
+                        yield f"state {number} of {name} goes back at {source}"
+            if before and shown.is_step and self._is_complete(shown):
+                yield from self._skipped(number, shown, before)
+            last |= dict.fromkeys(shown.rows, shown)
+
+    @staticmethod
+    def _is_complete(shown: Shown) -> bool:
+        return all(view.choice.level is Level.COMPLETE for view in shown.views.values())
+
+    def _skipped(self, number: int, shown: Shown, before: Mapping[str, Shown]) -> Iterator[str]:
+        """Whether several transactions that concern the views came in with one state."""
+        new: dict[tuple[str, int], object] = {}
+        for name, earlier in before.items():
+            read = set(shown.views[name].definition.relations)
+            for source in shown.views[name].definition.sources:
+                log = self._world.sources[source].log
+                for item in log[earlier.cut.get(source, 0) : shown.cut[source]]:
+                    if isinstance(item, SourceTransaction) and any(
+                        RelationName(source, c.relation) in read and (c.deleted or c.inserted)
+                        for c in item.changes
+                    ):
+                        new[source, int(item.identity)] = item.tie
+        ties = set(new.values())
+        if len(new) > 1 and (None in ties or len(ties) > 1):
+            yield f"state {number} shows {sorted(new)} at once"
+
+    def _wrong_end(self) -> Iterator[str]:
+        world = self._world
+        ends = {name: source.end for name, source in world.sources.items()}
+        for name, view in world.ledger.views.items():
+            if name in world.ledger.ended:
+                continue
+            expected = self._at(view.definition, ends)
+            if isinstance(expected, str) or expected != world.ledger.extents[name]:
+                yield f"{name} ends as {world.ledger.extents[name]}, not as {expected}"
+
+    def _search(self) -> Iterator[str]:
+        """The independent checker, without claims, of each view alone where no schema changes."""
+        world = self._world
+        if any(isinstance(u, Alter) for script in world.scenario.scripts.values() for u in script):
+            return
+        for name, view in world.ledger.views.items():
+            shown = [each for each in world.ledger.shown if name in each.rows]
+            if not shown:
+                continue
+            definition = pruned(view.definition)
+            histories = _histories(world, definition, shown[0].cut)
+            states = [(each.rows[name],) for each in shown]
+            try:
+                verdict = check([definition], histories, states)
+            except Undecided:
+                continue
+            fills = sum(not each.is_step for each in shown)
+            wanted = view.choice.level if fills == 1 else Level.STRONG
+            if any(i.tie for s in world.sources.values() for i in s.log if hasattr(i, "tie")):
+                wanted = min(wanted, Level.STRONG)
+            if not verdict.meets(wanted):
+                yield f"{name} is {verdict.level}, not {wanted}: {verdict.problem}"
+
+
+def _histories(
+    world: EngineWorld, definition: ViewDefinition, start: Mapping[str, int]
+) -> SourceHistories:
+    schemas = {o.name: o.schema for t in definition.all_terms for o in t.occurrences}
+    initial = {
+        n: world.sources[n.source].history[start[n.source]][n.relation].only(s.names)
+        for n, s in schemas.items()
+    }
+    scripts: dict[str, list[Transaction]] = {}
+    for source in definition.sources:
+        known = world.sources[source]
+        found = scripts[source] = []
+        for number in range(start[source] + 1, known.end + 1):
+            before, after = known.history[number - 1], known.history[number]
+            changes = tuple(
+                (n, after[n.relation].only(s.names) + -before[n.relation].only(s.names))
+                for n, s in schemas.items()
+                if n.source == source
+            )
+            found.append(Transaction(source, len(found) + 1, changes))
+    return SourceHistories(initial, scripts)
+
+
+def _fitting(source: SimulatedSource, at: int, relation: str, schema: object) -> Bag | None:
+    """A relation at a cut; where only a later schema has what is read, in the shape of that one."""
+    contents = dict(source.history[at])
+    for number in range(at, source.end + 1):
+        if number > at:
+            item = source.log[number - 1]
+            if not isinstance(item, SchemaChange):
+                continue
+            contents = _reshaped(source, contents, number, item)
+        rows = contents.get(relation)
+        if rows is not None and all(
+            f.name in rows.schema and rows.schema.type_of(f.name) == f.type
+            for f in schema  # type: ignore[attr-defined]
+        ):
+            return rows
+    return None
+
+
+def _reshaped(
+    source: SimulatedSource, contents: Contents, number: int, change: SchemaChange
+) -> Contents:
+    """Contents after a schema change alone, as if no transaction had come between."""
+    after = dict(contents)
+    rows = after.pop(change.relation, None)
+    if rows is None:
+        return after
+    if change.renamed_to is not None:
+        after[change.renamed_to] = rows
+    elif change.after is not None:
+        if change.rewrites:
+            after[change.relation] = source.history[number][change.relation]
+        else:
+            after[change.relation] = _recast(rows, change)
+    return after
+
+
+def _recast(rows: Bag, change: SchemaChange) -> Bag:
+    if change.after is None:
+        return rows
+    schema = change.after.schema
+    old_names = {new: old for old, new in change.renamed_columns.items()}
+    places = [
+        rows.schema.names.index(old) if (old := old_names.get(n, n)) in rows.schema else None
+        for n in schema.names
+    ]
+    pairs = ((tuple(None if p is None else row[p] for p in places), c) for row, c in rows)
+    return Bag(schema, pairs)

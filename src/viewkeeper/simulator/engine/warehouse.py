@@ -1,0 +1,53 @@
+"""The simulated ledger: what survives a kill. Every state that readers could see is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from viewkeeper.algebra import Bag
+from viewkeeper.engine.view import View
+from viewkeeper.sources.interface import Position, SchemaChange
+
+Positions = dict[str, Position]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A state of some views that belong together, and the cut that it is claimed to be."""
+
+    rows: Mapping[str, Bag]
+    views: Mapping[str, View]
+    cut: Mapping[str, int]
+    # Whether it was reached by one transaction (or one global one) after the state before.
+    is_step: bool = True
+
+
+@dataclass
+class SimulatedLedger:
+    """What was committed."""
+
+    views: dict[str, View] = field(default_factory=dict)
+    extents: dict[str, Bag] = field(default_factory=dict)
+    positions: dict[str, Positions] = field(default_factory=dict)
+    ended: dict[str, str] = field(default_factory=dict)
+    taken: dict[str, tuple[SchemaChange, ...]] = field(default_factory=dict)
+    ties: list[tuple[str, ...]] = field(default_factory=list)
+    shown: list[Shown] = field(default_factory=list)
+    commits: int = 0
+
+    @property
+    def standing(self) -> dict[str, Positions]:
+        return {v: at for v, at in self.positions.items() if v not in self.ended}
+
+    def show(self, views: Iterable[str], cut: Mapping[str, int], *, is_step: bool = True) -> None:
+        """Remember what these views show now."""
+        names = [name for name in views if name in self.extents and name not in self.ended]
+        self.shown.append(
+            Shown(
+                {name: self.extents[name] for name in names},
+                {name: self.views[name] for name in names},
+                dict(cut),
+                is_step,
+            )
+        )

@@ -1,0 +1,136 @@
+"""The engine in simulated worlds: every state judged, and every wrong engine caught."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+import pytest
+
+from viewkeeper.engine import cuts, intake, machine
+from viewkeeper.engine.intake import Intake
+from viewkeeper.engine.machine import GroupMachine
+from viewkeeper.protocols.messages import Reflected
+from viewkeeper.simulator.engine.generator import Mix, scenario
+from viewkeeper.simulator.engine.judging import EngineVerdict, judged
+from viewkeeper.simulator.engine.world import EngineWorld
+
+SEEDS = int(os.environ.get("VIEWKEEPER_ENGINE_SEEDS", "25"))
+FAMILIES = {
+    "plain": Mix(),
+    "kills": Mix(kills=3, failures=3, audits=3),
+    "global": Mix(global_transactions=4, kills=3, failures=2, audits=2),
+    "schema": Mix(schema_changes=3),
+    "all": Mix(schema_changes=3, global_transactions=2, kills=3, failures=2, audits=2),
+}
+
+
+def played(family: str, seed: int, make=GroupMachine) -> EngineVerdict:
+    world = EngineWorld(scenario(seed, FAMILIES[family]), seed, make)
+    world.run()
+    return judged(world)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_state_of_every_world_is_right(family):
+    states = changing = 0
+    for seed in range(SEEDS):
+        verdict = played(family, seed)
+        assert not verdict.problems, (family, seed, verdict.problems)
+        states += verdict.states
+        changing += verdict.changing
+    assert changing * 2 > states  # worlds in which transactions change the views
+
+
+# -- wrong engines ---------------------------------------------------------------------------------------
+
+
+def _only_a_prefix(cut, applied, waiting):
+    known = _reflected_by(cut, applied, waiting)
+    return Reflected(known.upto)
+
+
+_reflected_by = cuts.reflected_by
+
+
+class ForgetsWhatFailed(GroupMachine):
+    def _give_up_jobs(self):
+        uncommitted = super()._give_up_jobs()
+        return uncommitted[len(self.jobs.batches) :]
+
+
+class DoesNotWaitForPredecessors(GroupMachine):
+    def __init__(self, *arguments) -> None:
+        *others, _, taken = arguments
+        super().__init__(*others, (), taken)
+
+
+class CommitsPositionsAhead(GroupMachine):
+    def _reached_with(self, rows, batch):
+        return dict(self.intake.fed)
+
+
+class ClaimsOldPositions(GroupMachine):
+    def _move_to(self, change) -> None:
+        pass
+
+
+WRONG_MACHINES = {
+    "what failed is forgotten": (ForgetsWhatFailed, "kills"),
+    "a group begins before its predecessors end": (DoesNotWaitForPredecessors, "plain"),
+    "positions are committed before their rows": (CommitsPositionsAhead, "kills"),
+    "rows after a rewrite at the positions before it": (ClaimsOldPositions, "schema"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_MACHINES)
+def test_a_wrong_machine_is_caught(wrong):
+    make, family = WRONG_MACHINES[wrong]
+    assert any(_is_wrong(family, seed, make) for seed in range(60))
+
+
+def _is_wrong(family: str, seed: int, make) -> bool:
+    with suppress(Exception):
+        return bool(played(family, seed, make).problems)
+    return True
+
+
+def _anything_is_behind(snapshots, of):
+    return []
+
+
+def _nothing(*_, **__) -> None:
+    pass
+
+
+def _as_it_was(origin, change):
+    return origin
+
+
+def _states_at_once(batch):
+    return [0] * len(batch)
+
+
+WRONG_PARTS = {
+    "cuts are used before the feeds have passed them": (
+        cuts,
+        "behind",
+        _anything_is_behind,
+        "plain",
+    ),
+    "a cut is taken for a prefix": (cuts, "reflected_by", _only_a_prefix, "plain"),
+    "generations are not noted": (Intake, "_note_generation", _nothing, "all"),
+    "repeated transactions count again": (Intake, "_is_repeated", lambda *_: False, "kills"),
+    "rows keep the shape of before": (machine, "as_after", _as_it_was, "schema"),
+    "rows read again keep the shape of before": (intake, "as_after", _as_it_was, "all"),
+    "a change is taken twice": (Intake, "_is_taken", lambda *_: False, "all"),
+    "several transactions in one state": (machine, "states_of", _states_at_once, "plain"),
+    "schema changes do not hold what follows": (Intake, "_concerns", lambda *_: False, "schema"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_PARTS)
+def test_a_wrong_part_is_caught(wrong, monkeypatch):
+    place, name, instead, family = WRONG_PARTS[wrong]
+    monkeypatch.setattr(place, name, instead)
+    assert any(_is_wrong(family, seed, GroupMachine) for seed in range(150))
