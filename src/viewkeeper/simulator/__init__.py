@@ -11,4 +11,5 @@ protocol, from a seed to a verdict.
 | `run`, `exploration`, `comparison` | one seed, every interleaving, the table of a paper |
 | `journal`, `charts`, `plots`, `svg` | what happened, for people |
 | `rings`, `medwrap`, `merging`, `evolution` | worlds of their own, for protocols that live in others |
+| `engine` | worlds of whole groups of views: sources, feeds, cuts, kills, schema changes |
 """

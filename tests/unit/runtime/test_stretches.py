@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from unit.runtime.live_world import LiveWorld
 from unit.sources.test_stretch import SCHEMA, Script, scripts, stretch_of
 from viewkeeper.arrow import batch_of
+from viewkeeper.engine.cuts import reflected_by
 from viewkeeper.engine.integrator import (
     Arrival,
     Integrator,
@@ -27,7 +28,6 @@ from viewkeeper.engine.integrator import (
 )
 from viewkeeper.protocols.batched_sweep import BatchedSweep
 from viewkeeper.protocols.messages import Reflected
-from viewkeeper.runtime.asking import reflected_by
 from viewkeeper.runtime.change_tables import ChangeTables
 from viewkeeper.runtime.managers.live import IncrementalManager
 from viewkeeper.simulator.generator import Size, random_scenario

@@ -117,8 +117,8 @@ class _Judge:
                         for c in item.changes
                     ):
                         new[source, int(item.identity)] = item.tie
-        ties = set(new.values())
-        if len(new) > 1 and (None in ties or len(ties) > 1):
+        # Global transactions that two sources committed in different orders are one unit, with all between.
+        if len(new) > 1 and not any(new.values()):
             yield f"state {number} shows {sorted(new)} at once"
 
     def _wrong_end(self) -> Iterator[str]:
@@ -148,7 +148,9 @@ class _Judge:
             except Undecided:
                 continue
             fills = sum(not each.is_step for each in shown)
-            wanted = view.choice.level if fills == 1 else Level.STRONG
+            # Views that move together show what the weakest of them shows.
+            is_complete = fills == 1 and all(map(self._is_complete, shown))
+            wanted = Level.COMPLETE if is_complete else Level.STRONG
             if any(i.tie for s in world.sources.values() for i in s.log if hasattr(i, "tie")):
                 wanted = min(wanted, Level.STRONG)
             if not verdict.meets(wanted):

@@ -347,7 +347,9 @@ class EngineWorld:
         for name, cut in cuts.items():
             if cut.missing:
                 what = f"{name} has no {cut.missing[0]}"
-                error = SourceError("unknown-relation", what, source=name, retryable=False)
+                error = SourceError(
+                    "unknown-relation", what, source=name, retryable=False, hint="await its cause"
+                )
                 self._step((group, m.Failed(error)))
                 return
         self._cuts[group, action.ticket] = cuts

@@ -1,4 +1,4 @@
-from viewkeeper.runtime.row_estimates import fan_outs
+from viewkeeper.engine.fan_outs import fan_outs
 from viewkeeper.views.definition import RelationName
 
 ORDERS, CUSTOMERS, REGIONS, NOTES = (
