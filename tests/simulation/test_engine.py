@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
@@ -99,8 +100,12 @@ def _anything_is_behind(snapshots, of):
     return []
 
 
-def _nothing(*_, **__) -> None:
-    pass
+def _any_generation(self, delivery, now) -> None:
+    self.generation.pop(delivery.source, None)
+    _deliver(self, replace(delivery, generation=0), now)
+
+
+_deliver = Intake._deliver
 
 
 def _as_it_was(origin, change):
@@ -119,7 +124,7 @@ WRONG_PARTS = {
         "plain",
     ),
     "a cut is taken for a prefix": (cuts, "reflected_by", _only_a_prefix, "plain"),
-    "generations are not noted": (Intake, "_note_generation", _nothing, "all"),
+    "deliveries of before a feed went back count": (Intake, "_deliver", _any_generation, "all"),
     "repeated transactions count again": (Intake, "_is_repeated", lambda *_: False, "kills"),
     "rows keep the shape of before": (machine, "as_after", _as_it_was, "schema"),
     "rows read again keep the shape of before": (intake, "as_after", _as_it_was, "all"),

@@ -299,8 +299,9 @@ class Intake:
         )
 
     def take_change(self, change: SchemaChange) -> None:
-        """The views are behind the change from now on."""
-        self.taken.append(change)
+        """The views are behind the change from now on; groups that become one may both have taken it."""
+        if not self._is_taken(change):
+            self.taken.append(change)
 
     def not_passed(self, reached: Mapping[str, Position]) -> tuple[SchemaChange, ...]:
         """Of the changes that were taken, those that a run which begins at these positions meets again."""

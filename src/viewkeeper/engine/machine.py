@@ -933,7 +933,8 @@ class GroupMachine:
                     self.reached[name] = self._reaching[name] = intake.fed[name] = position
             for name, generation in each.intake.generation.items():
                 intake.generation[name] = max(generation, intake.generation.get(name, 0))
-            intake.taken += each.intake.not_passed(self.starts)
+            for change in each.intake.not_passed(self.starts):
+                intake.take_change(change)
         # Where they ended may be in no entry of the ledger.
         self.notes.noted = {}
         if any(each.has_evolved for each in predecessors):

@@ -145,6 +145,7 @@ class EngineWorld:
         self._feeds = {
             s: _Feed(self.engine.relations_of(s), routed[s]["n"]) for s in sorted(self.sources)
         }
+        self._on_their_way: dict[str, deque[Delivery]] = {s: deque() for s in self._feeds}
         self._take(actions)
 
     def _fits(self, view: View) -> bool:
@@ -222,6 +223,8 @@ class EngineWorld:
                 moves.append(lambda s=source, n=number: s.show(n))  # type: ignore[misc]
             if self._feeds[name].at < source.end:
                 moves += [lambda name=name: self._deliver(name)] * 2  # type: ignore[misc]
+            if self._on_their_way[name]:
+                moves.append(lambda name=name: self._arrive(name))  # type: ignore[misc]
         for group, queue in self._queues.items():
             if queue:
                 moves += [lambda g=group: self._next_action(g)] * 3  # type: ignore[misc]
@@ -246,7 +249,15 @@ class EngineWorld:
         items, feed.at = source.items(feed.at, self.random.randint(1, 4), feed.relations)
         delivery = Delivery(name, tuple(items), position(feed.at), "one", feed.generation)
         self._watch(f"{name} delivers up to {feed.at}: {len(items)} items")
-        self._step(m.FeedDelivered(delivery))
+        # It may be on its way for a while: the feed can be sent back before it arrives.
+        self._on_their_way[name].append(delivery)
+        if self.random.randrange(2):
+            self._arrive(name)
+
+    def _arrive(self, name: str) -> None:
+        """All that is on its way, in order."""
+        while self._on_their_way[name]:
+            self._step(m.FeedDelivered(self._on_their_way[name].popleft()))
 
     def _next_action(self, group: int) -> None:
         action = self._queues[group].popleft()
