@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -158,5 +157,7 @@ def _column_hashes(column: pa.ChunkedArray) -> np.ndarray:
         values = column.fill_null(b"").to_numpy(zero_copy_only=False)
     else:
         values = column.cast(pa.string()).fill_null("").to_numpy()
-    hashes: np.ndarray = pd.util.hash_array(values)
+    from pandas.util import hash_array  # late: it takes most of a second to load
+
+    hashes: np.ndarray = hash_array(values)
     return np.where(nulls, _NULL, hashes)

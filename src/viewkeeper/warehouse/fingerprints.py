@@ -11,7 +11,6 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pandas.util import hash_array
 
 from viewkeeper.warehouse.columns import COUNT, RESERVED
 
@@ -47,5 +46,8 @@ def _hashed(column: pa.ChunkedArray) -> np.ndarray:
     else:
         texts = pc.fill_null(pc.cast(column, pa.string()), _NULL).to_numpy(zero_copy_only=False)
     # Not by categories: pandas would take texts for equal that are so up to a NUL character.
+    # Late: it takes most of a second to load, which `viewkeeper wait` need not spend.
+    from pandas.util import hash_array
+
     hashed: np.ndarray = hash_array(np.asarray(texts, dtype=object), categorize=False)
     return hashed
