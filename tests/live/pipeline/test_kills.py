@@ -32,7 +32,7 @@ def next_batch(process: subprocess.Popen) -> dict:
         event = json.loads(line)
         if event["event"] == "batch":
             return event
-        assert event["event"] in ("source_waiting", "source_back"), event
+        assert event["event"] in ("source_waiting", "source_back", "ready"), event
     raise AssertionError(f"it ended by itself, with {process.wait()}")
 
 

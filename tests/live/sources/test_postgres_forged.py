@@ -311,8 +311,8 @@ def test_the_text_of_a_statement_stays_with_its_client(source, writer):
     )
     writer.run(neighbours)
     first, second = followed(source, start)
-    assert first.statement == 'ALTER TABLE "public"."things" ADD COLUMN "more" text'
-    assert second.statement == 'ALTER TABLE "public"."things" RENAME COLUMN "size" TO "weight"'
+    assert first.statement == "ALTER TABLE things ADD COLUMN more text"
+    assert second.statement == "ALTER TABLE things RENAME COLUMN size TO weight"
     kept = writer.fetch(f"SELECT h::text FROM {OURS}.relation_history h")
     assert len(kept) == 2
     assert "hunter2" not in str(kept)

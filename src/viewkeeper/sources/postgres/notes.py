@@ -9,6 +9,7 @@ itself, and whatever has another shape than ours is passed over and counted.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,6 +34,7 @@ _COLUMN = {
     "num": int, "name": str, "generated": str, "oid": int, "modifier": int, "type": str,
     "category": str, "base_modifier": int, "element": str, "element_category": str,
 }  # fmt: skip
+_PLAIN_NAME = re.compile("[a-z_][a-z0-9_]*")
 # What reading a document of another shape may raise.
 _MISSHAPEN = (ViewkeeperError, KeyError, TypeError, ValueError, ArithmeticError, AttributeError)
 
@@ -104,10 +106,20 @@ def told(tag: str, before: Described, after: Described | None) -> str:
     Made of the descriptions: the client's own text may hold its neighbours, with their passwords.
     """
     if "TABLE" not in tag or tag.startswith("CREATE"):
-        return f"{tag}, which changed {before.quoted}"
+        return f"{tag}, which changed {_table(before)}"
     if after is None:
-        return f"{tag} {before.quoted}"
-    return f"{tag} {before.quoted} {', '.join(_clauses(before, after))}".strip()
+        return f"{tag} {_table(before)}"
+    return f"{tag} {_table(before)} {', '.join(_clauses(before, after))}".strip()
+
+
+def _named(name: str) -> str:
+    """For people: in quotes only where it needs them."""
+    return name if _PLAIN_NAME.fullmatch(name) else quote(name)
+
+
+def _table(described: Described) -> str:
+    schema, table = described.schema_name, described.table_name
+    return _named(table) if schema == "public" else f"{_named(schema)}.{_named(table)}"
 
 
 def _clauses(before: Described, after: Described) -> list[str]:
@@ -115,25 +127,25 @@ def _clauses(before: Described, after: Described) -> list[str]:
     new = {column.number: column for column in after.columns}
     both = [(old[number], new[number]) for number in old if number in new]
     found = [
-        f"RENAME COLUMN {quote(was.name)} TO {quote(now.name)}"
+        f"RENAME COLUMN {_named(was.name)} TO {_named(now.name)}"
         for was, now in both
         if was.name != now.name
     ]
     found += [
-        f"ALTER COLUMN {quote(now.name)} TYPE {now.type.name.removeprefix('pg_catalog.')}"
+        f"ALTER COLUMN {_named(now.name)} TYPE {now.type.name.removeprefix('pg_catalog.')}"
         for was, now in both
         if (was.type_oid, was.modifier) != (now.type_oid, now.modifier)
     ]
-    found += [f"DROP COLUMN {quote(c.name)}" for number, c in old.items() if number not in new]
+    found += [f"DROP COLUMN {_named(c.name)}" for number, c in old.items() if number not in new]
     found += [
-        f"ADD COLUMN {quote(c.name)} {c.type.name.removeprefix('pg_catalog.')}"
+        f"ADD COLUMN {_named(c.name)} {c.type.name.removeprefix('pg_catalog.')}"
         for number, c in new.items()
         if number not in old
     ]
     if before.schema_name != after.schema_name:
-        found.append(f"SET SCHEMA {quote(after.schema_name)}")
+        found.append(f"SET SCHEMA {_named(after.schema_name)}")
     if before.table_name != after.table_name:
-        found.append(f"RENAME TO {quote(after.table_name)}")
+        found.append(f"RENAME TO {_named(after.table_name)}")
     return found
 
 

@@ -84,14 +84,14 @@ def test_what_a_command_did_is_told_without_its_text():
 
     before = table("a", "b")
     assert told("ALTER TABLE", before, table("a", 'c"', "d")) == (
-        'ALTER TABLE "public"."things" RENAME COLUMN "b" TO "c""", ADD COLUMN "d" int8'
+        'ALTER TABLE things RENAME COLUMN b TO "c""", ADD COLUMN d int8'
     )
     assert told("ALTER TABLE", before, table("a", "", schema="s", name="t")) == (
-        'ALTER TABLE "public"."things" DROP COLUMN "b", SET SCHEMA "s", RENAME TO "t"'
+        "ALTER TABLE things DROP COLUMN b, SET SCHEMA s, RENAME TO t"
     )
-    assert told("DROP TABLE", before, None) == 'DROP TABLE "public"."things"'
+    assert told("DROP TABLE", before, None) == "DROP TABLE things"
     assert told("ALTER SCHEMA", before, table("a", "b", schema="s")) == (
-        'ALTER SCHEMA, which changed "public"."things"'
+        "ALTER SCHEMA, which changed things"
     )
 
 
