@@ -18,6 +18,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, Self
 
+from viewkeeper import children
 from viewkeeper.cli import watchman
 from viewkeeper.cli.output import INTERRUPTED
 
@@ -66,6 +67,7 @@ class Ending:
             stdin=read,
             stdout=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C reaches all of a terminal's group
+            env=children.environment(),
         )
         os.close(read)
         assert self._watchman.stdout is not None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
+from viewkeeper import children
 from viewkeeper.errors import UsageError
 
 # How soon it is started again, twice as late each time up to the longest.
@@ -61,11 +63,17 @@ class DashboardProcess:
             stdout=subprocess.PIPE,
             text=True,
             start_new_session=True,  # Ctrl-C is the run's
+            env=children.environment(),
         )
         assert process.stdin is not None
         assert process.stdout is not None
-        # By a pipe: everybody on the machine can read a command line, and the token is a secret.
-        order = {"folder": str(self._folder), "port": port, "token": token}
+        # By a pipe: others may read a command line, and root an environment; token and passwords are secrets.
+        order = {
+            "folder": str(self._folder),
+            "port": port,
+            "token": token,
+            "environment": dict(os.environ),
+        }
         with contextlib.suppress(OSError):
             process.stdin.write(json.dumps(order) + "\n")
             process.stdin.flush()
@@ -135,6 +143,7 @@ def main() -> None:
     order = json.loads(sys.stdin.readline() or "null")
     if order is None:
         return
+    os.environ.update(order["environment"])
     from viewkeeper.dashboard.server import PORT, DashboardServer
     from viewkeeper.project import read_project
 

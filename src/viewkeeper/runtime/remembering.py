@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from viewkeeper.runtime.json_files import make_private
 from viewkeeper.warehouse.entries import Entry
 from viewkeeper.warehouse.head import Head, check_remembered, decoded, put
 from viewkeeper.warehouse.ledger import Ledger
@@ -31,10 +32,10 @@ def remember(folder: Path, storage: Storage, entry: Entry) -> None:
     """Write it down; raises OSError where that is not possible."""
     path, head = folder / FILE, Head.of(entry, storage.root)
     try:
-        put(str(path), head)
+        put(str(path), head, 0o600)
     except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        put(str(path), head)
+        make_private(path.parent)
+        put(str(path), head, 0o600)
 
 
 def refuse_older(folder: Path, storage: Storage) -> None:

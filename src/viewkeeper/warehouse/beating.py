@@ -82,6 +82,8 @@ class Beating:
 
         Options may be secrets: they go through a pipe, for everybody can read a command line.
         """
+        from viewkeeper.children import environment  # late: as a program, this file has no packages
+
         order = {
             "holder": dict(holder),
             "path": path,
@@ -101,6 +103,7 @@ class Beating:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
+                env=environment(),
             )
             if self._process.stdin is not None:
                 self._process.stdin.write(json.dumps(order).encode() + b"\n")

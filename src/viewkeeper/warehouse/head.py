@@ -70,12 +70,12 @@ def write_head(storage: Storage, entry: Entry) -> None:
         put(storage.path(FILE), Head.of(entry))
 
 
-def put(path: str, head: Head) -> None:
+def put(path: str, head: Head, mode: int = 0o666) -> None:
     """Write a head over the one before: half a head has a wrong checksum, so nothing is lost by it.
 
     It takes a tenth of the time of a new file under another name.
     """
-    file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    file = os.open(path, os.O_WRONLY | os.O_CREAT, mode)
     try:
         content = head.encoded().ljust(LENGTH)
         os.pwrite(file, content, 0)

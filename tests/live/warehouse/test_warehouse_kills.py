@@ -152,7 +152,7 @@ def test_tables_read_at_their_latest_versions_would_have_been_torn(tmp_path: Pat
     ahead = [view for view in SCHEMAS if versions[view] != entry.views[view].version]
     assert ahead == ["marks"]
     unnamed = {
-        view: replace(state, version=versions[view], base_txn=0)
+        view: replace(state, version=versions[view], base_txn=0, seal="")
         for view, state in entry.views.items()
     }
     torn = replace(entry, last_txn=FAR, views_json=views_to_json(unnamed))
