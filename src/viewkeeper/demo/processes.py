@@ -18,6 +18,7 @@ from viewkeeper.demo.scenery import SERVERS, Scene, script_of
 from viewkeeper.errors import ViewkeeperError
 from viewkeeper.testing.postgres import EmbeddedPostgres
 
+KILLED_SECONDS = 1.0
 STOP_SECONDS_MAX = 60.0
 
 
@@ -114,10 +115,14 @@ class Command:
 
     def kill(self) -> None:
         """kill −9, at once, of the process and its JVM. Harmless when it has ended."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        self._reader.join()
+        # The reader's end says that all are gone. A process was seen to outlive one signal to its group.
+        is_gone = False
+        while not is_gone:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            self._reader.join(KILLED_SECONDS)
+            is_gone = not self._reader.is_alive()
 
     def stop(self) -> None:
         """End it in order; by force if it does not."""

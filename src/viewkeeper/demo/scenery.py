@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+# Read now: an interruption while a thread loads it would leave Python's lock on it held for ever.
+import importlib.readers
 import importlib.resources
 import re
 import shutil
