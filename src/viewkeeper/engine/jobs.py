@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from viewkeeper.engine.integrator import Arrival, transactions_in
 from viewkeeper.engine.view import View
@@ -96,21 +96,32 @@ class Jobs:
 
     def painted(self) -> dict[str, Any]:
         """The view update table as it is now, for people to look at."""
-        table = self.merge.table
-        rows = []
-        for number in table.rows:
-            cells = {view: table.cell(number, view) for view in table.columns}
-            job = self.by_row.get(number)
-            rows.append(
-                {
-                    "row": number,
-                    "transactions": 0 if job is None else job.transactions,
-                    "cells": {
-                        view: {"colour": cell.colour.name.lower(), "state": cell.state}
-                        for view, cell in cells.items()
-                    },
-                    "waits_for": [v for v, cell in cells.items() if cell.colour is Colour.WHITE],
-                }
-            )
-        algorithm = self.merge.algorithm.name
-        return {"views": list(table.columns), "algorithm": algorithm, "rows": rows}
+        return painted(self.merge, self.by_row)
+
+
+class Counted(Protocol):
+    """A job, as far as a drawing needs it."""
+
+    @property
+    def transactions(self) -> int: ...
+
+
+def painted(merge: MergeProcess, jobs: Mapping[int, Counted]) -> dict[str, Any]:
+    """A view update table, with how many transactions each of its rows stands for."""
+    table = merge.table
+    rows = []
+    for number in table.rows:
+        cells = {view: table.cell(number, view) for view in table.columns}
+        job = jobs.get(number)
+        rows.append(
+            {
+                "row": number,
+                "transactions": 0 if job is None else job.transactions,
+                "cells": {
+                    view: {"colour": cell.colour.name.lower(), "state": cell.state}
+                    for view, cell in cells.items()
+                },
+                "waits_for": [v for v, cell in cells.items() if cell.colour is Colour.WHITE],
+            }
+        )
+    return {"views": list(table.columns), "algorithm": merge.algorithm.name, "rows": rows}

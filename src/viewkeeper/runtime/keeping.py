@@ -24,6 +24,7 @@ from viewkeeper.engine.integrator import (
     places_of,
     states_of,
 )
+from viewkeeper.engine.jobs import painted
 from viewkeeper.engine.schema_changes import Evolution
 from viewkeeper.engine.view import View
 from viewkeeper.merging.merge_process import MergeProcess
@@ -35,7 +36,6 @@ from viewkeeper.merging.messages import (
     WarehouseCommitted,
 )
 from viewkeeper.merging.mixtures import Promise, algorithm_for
-from viewkeeper.merging.rows import Colour
 from viewkeeper.merging.table import ViewUpdateTable
 from viewkeeper.protocols.messages import Reflected
 from viewkeeper.runtime.asking import Questions, asked_together
@@ -348,24 +348,7 @@ class Keeping(ExactCuts):
 
     def _painted(self) -> dict[str, Any]:
         """The view update table as it is now, for people to look at."""
-        table = self.merge.table
-        rows = []
-        for number in table.rows:
-            cells = {view: table.cell(number, view) for view in table.columns}
-            job = self.jobs.get(number)
-            rows.append(
-                {
-                    "row": number,
-                    "transactions": 0 if job is None else job.transactions,
-                    "cells": {
-                        view: {"colour": cell.colour.name.lower(), "state": cell.state}
-                        for view, cell in cells.items()
-                    },
-                    "waits_for": [v for v, cell in cells.items() if cell.colour is Colour.WHITE],
-                }
-            )
-        algorithm = self.merge.algorithm.name
-        return {"views": list(table.columns), "algorithm": algorithm, "rows": rows}
+        return painted(self.merge, self.jobs)
 
     def _apply(self, jobs: list[Job], tables: Mapping[str, list[Any]]) -> None:
         """Commit what the merge process has released, as one epoch."""
