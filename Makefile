@@ -21,8 +21,14 @@ $(STAMP): pyproject.toml
 	@touch $@
 
 .PHONY: test
-test: install mariadb chromium ## Run all tests (Spark tests need Java 17 or newer)
-	$(BIN)/python -m pytest -n 2 --dist loadgroup $(TESTS)
+test: install mariadb chromium ## Run the tests (about 12 minutes on two quiet cores; Spark tests need Java 17 or newer)
+	@echo "All tests but those that are long by nature (make test-long): about 12 minutes on two quiet cores."
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not long" $(TESTS)
+
+.PHONY: test-long
+test-long: install mariadb chromium ## Run what make test leaves out: seeds, kills, a storm, browsers (about 15 minutes)
+	@echo "The tests that are long by nature: about 15 minutes on two quiet cores."
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m long $(TESTS)
 
 .PHONY: lint
 lint: install ## Style, types, and the direction of imports

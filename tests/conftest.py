@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,6 +22,48 @@ settings.register_profile(
     "explore", deadline=None, max_examples=1000, suppress_health_check=_CALM, print_blob=True
 )
 settings.load_profile("ci")
+
+
+# What is long by nature: seeds by the hundred, kills, storms, browsers, whole programs from their start to their
+# end. `make test` leaves it out, `make test-long` runs nothing else, and CI runs both.
+LONG = (
+    "chaos/",
+    "simulation/",
+    "live/demo/",
+    "dashboard/test_limits.py",
+    "dashboard/test_live.py",
+    "dashboard/test_pages.py",
+    "docs/test_examples.py",
+    "docs/test_pages.py",
+    "laws/test_laws.py",
+    "live/pipeline/test_cluster.py",
+    "live/pipeline/test_ending.py",
+    "live/pipeline/test_ending_soon.py",
+    "live/pipeline/test_one_cut.py",
+    "live/pipeline/test_postgres_under_writers.py",
+    "live/pipeline/test_published.py",
+    "live/pipeline/test_schema_changes_under_writers.py",
+    "live/pipeline/test_sqlite_rebuilds.py",
+    "live/pipeline/test_types_live.py",
+    "live/pipeline/test_wrong_variants.py",
+    "live/sources/test_faults.py",
+    "live/warehouse/test_query_gate.py",
+    "live/warehouse/test_warehouse_kills.py",
+    "unit/views/test_meaning.py",
+    "unit/warehouse/test_checksums.py",
+)
+_TESTS = Path(__file__).parent
+
+
+def is_long(path: Path) -> bool:
+    place = path.relative_to(_TESTS).as_posix()
+    return any(place == name or (name.endswith("/") and place.startswith(name)) for name in LONG)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(_TESTS) and is_long(item.path):
+            item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture(scope="session")
