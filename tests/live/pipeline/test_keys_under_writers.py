@@ -80,7 +80,7 @@ def test_an_old_key_is_not_believed(shop, running_spark):
     ):
         pipeline.load()
         group = pipeline.group_of("keyed")
-        assert group.views["keyed"].choice.protocol == "c-strobe"
+        assert group.scope.views["keyed"].choice.protocol == "c-strobe"
         for source, table in (("shop", "orders"), ("crm", "customers")):
             for statement in (ANOTHER_KEY[source], COPIES[source], f"TRUNCATE TABLE {table}"):
                 shop.run(source, statement)
