@@ -168,7 +168,7 @@ def test_every_protocol_keeps_its_view_at_its_level_with_the_papers_messages(
             assert len(recordings[1].numbers) == len(SINGLE) + 1
             # What a periodic view has heard of waits for its hour.
             shop.run("shop", "INSERT INTO slow VALUES (1)")
-            while not pipeline.group_of("hourly").integrator.pending:
+            while not pipeline.group_of("hourly").intake.integrator.pending:
                 pipeline.cycle(0.1)
             assert warehouse.read_arrow("hourly").num_rows == 0
         # Managers that begin anew start from what the warehouse has; nobody waits for an hour then.
