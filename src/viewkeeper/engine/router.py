@@ -90,7 +90,8 @@ class Engine:
         self.groups: list[GroupMachine] = []
         # Groups that have an end; until they have come to it they must know what cuts show.
         self.parting: list[GroupMachine] = []
-        self._numbers = 0
+        # All groups that there were: what was on its way for one that is over must be let go.
+        self.made: dict[int, GroupMachine] = {}
         self._actions: list[Addressed] = []
 
     def begin(self, now: float) -> tuple[Addressed, ...]:
@@ -113,9 +114,7 @@ class Engine:
                     if source in group.scope.read_sources:
                         self._step(group, event, now)
             case (int(number), inner):
-                for group in (*self.groups, *self.parting):
-                    if group.number == number:
-                        self._step(group, inner, now)
+                self._step(self.made[number], inner, now)
         return self._taken(now)
 
     def rest(self, numbers: Collection[int], now: float) -> tuple[Addressed, ...]:
@@ -231,9 +230,9 @@ class Engine:
     ) -> GroupMachine:
         chosen = {name: self._beginning.views[name] for name in views}
         everywhere = {**self._routed, **starts}
-        self._numbers += 1
-        return self._make(
-            self._numbers,
+        number = len(self.made) + 1
+        group = self.made[number] = self._make(
+            number,
             chosen,
             self._beginning.evolution,
             everywhere,
@@ -244,6 +243,7 @@ class Engine:
             predecessors,
             () if predecessors else self._taken_by(chosen),
         )
+        return group
 
     def _taken_by(self, views: Iterable[str]) -> list[SchemaChange]:
         """The changes that some views have taken, in each source's order."""

@@ -94,14 +94,10 @@ class Driver:
 
     def _work_of(self, number: int) -> GroupWork:
         if number not in self._works:
-            machine = next(g for g in self._machines if g.number == number)
             step = partial(self._step_group, number)
+            machine = self.engine.made[number]
             self._works[number] = GroupWork(machine, self._around, step, self.notify)
         return self._works[number]
-
-    @property
-    def _machines(self) -> tuple[GroupMachine, ...]:
-        return (*self.engine.groups, *self.engine.parting)
 
     def _step_group(self, number: int, event: m.GroupEvent) -> None:
         try:
@@ -152,7 +148,8 @@ class Driver:
             all_numbers = (group.number for group in self.engine.listening)
             chosen = tuple(n for n in all_numbers if wanted is None or n in wanted)
             self._take(self.engine.rest(chosen, self.now()))
-            while not all(g.is_over or g.is_idle for g in self._machines if g.number in chosen):
+            groups = [self.engine.made[number] for number in chosen]
+            while not all(group.is_over or group.is_idle for group in groups):
                 self._changed.wait(LOOK_SECONDS)
         for number in chosen:
             self._works[number].wait()
