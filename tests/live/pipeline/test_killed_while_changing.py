@@ -38,6 +38,17 @@ CHANGES = {
 }
 
 
+def run_to_its_death(shop, source: str, altered: str, written: str, patch) -> None:
+    with Keeper.open(shop.folder, allow_setup=True) as keeper, keeper.pipeline() as pipeline:
+        pipeline.load()
+        patch.setattr(group_work, "failpoint", killed_at("schema-taken"))
+        with pipeline.paused():
+            shop.run(source, "INSERT INTO things VALUES (4, 'before')", altered, written)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < deadline:
+            pipeline.cycle(0.2)
+
+
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("source", ["shop", "crm", "geo"])
 def test_no_row_that_waited_before_the_change_is_lost(
@@ -52,17 +63,8 @@ def test_no_row_that_waited_before_the_change_is_lost(
     shop.write_view("kept", f"SELECT k, label FROM {source}.things")
     with Keeper.open(shop.folder, allow_setup=True) as keeper:
         keeper.run_until_caught_up()
-    with monkeypatch.context() as patch, pytest.raises(Killed):  # noqa: PT012
-        with Keeper.open(shop.folder, allow_setup=True) as keeper, keeper.pipeline() as pipeline:
-            pipeline.load()
-            patch.setattr(group_work, "failpoint", killed_at("schema-taken"))
-            with pipeline.paused():
-                shop.run(source, "INSERT INTO things VALUES (4, 'before')")
-                shop.run(source, altered)
-                shop.run(source, written)
-            deadline = time.monotonic() + PATIENCE_SECONDS
-            while time.monotonic() < deadline:
-                pipeline.cycle(0.2)
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        run_to_its_death(shop, source, altered, written, patch)
     with Keeper.open(shop.folder, allow_setup=True) as keeper:
         keeper.run_until_caught_up()
         assert all(audit.is_equal for audit in keeper.audit())
