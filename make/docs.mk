@@ -11,6 +11,10 @@ docs: install ## Build the documentation's site in build/site; it needs no netwo
 reference: install ## Write docs/reference and docs/papers/index.md anew from the program (half a minute)
 	$(SITE) reference
 
+.PHONY: decisions
+decisions: install ## Write the index of the decisions from their pages
+	$(SITE) decisions
+
 .PHONY: rewrite-docs
 rewrite-docs: install ## Run the pages' commands and write their output anew (read it before you commit)
 	VIEWKEEPER_REWRITE_DOCS=1 $(BIN)/python -m pytest -n 0 tests/docs/test_pages.py tests/docs/test_examples.py

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from outside import GUARD, needs_outside
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,8 +64,31 @@ def is_long(path: Path) -> bool:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.is_relative_to(_TESTS) and is_long(item.path):
+        if not item.path.is_relative_to(_TESTS):
+            continue
+        if is_long(item.path):
             item.add_marker(pytest.mark.long)
+        marks = [mark.name for mark in item.iter_markers()]
+        if needs_outside(item.path, getattr(item, "fixturenames", ()), marks):
+            item.add_marker(pytest.mark.outside)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """A test without the mark ``outside`` starts neither Java nor a server nor a browser."""
+    GUARD.forbids = item.get_closest_marker("outside") is None
+    try:
+        return (yield)
+    finally:
+        GUARD.forbids = False
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """Told here too: the code under test may have swallowed the guard's refusal."""
+    done = yield
+    GUARD.require_nothing_started()
+    return done
 
 
 @pytest.fixture(scope="session")
