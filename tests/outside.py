@@ -25,8 +25,11 @@ STARTING_FIXTURES = frozenset({"running_spark", "spark", "browser", "rig", "serv
 STARTING_PACKAGES = ("viewkeeper.testing", "playwright")
 # What must not be started by a test without the mark.
 PROGRAMS = frozenset(
-    "java spark-submit postgres initdb pg_ctl mariadbd mysqld mariadb-install-db chromium "
-    "chromium-browser google-chrome".split()
+    {
+        *("java", "spark-submit", "postgres", "initdb", "pg_ctl"),
+        *("mariadbd", "mysqld", "mariadb-install-db"),
+        *("chromium", "chromium-browser", "google-chrome"),
+    }
 )
 
 
