@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import os
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -35,19 +36,26 @@ PROGRAMS = frozenset(
 
 def needs_outside(path: Path, fixtures: Sequence[str], marks: Sequence[str]) -> bool:
     """Whether a test may start Java, a server or a browser."""
-    return (
-        "spark" in marks
-        or not STARTING_FIXTURES.isdisjoint(fixtures)
-        or any(_starts(name) for name in _reached(path))
-    )
+    return "spark" in marks or not STARTING_FIXTURES.isdisjoint(fixtures) or reaches_outside(path)
+
+
+def reaches_outside(path: Path) -> bool:
+    """Whether all tests of a module count as needing it, by what the module imports."""
+    return any(_starts(name) for name in _reached(path))
+
+
+def is_sliced(path: Path) -> bool:
+    """Whether a module runs few seeds in `make check`, and so belongs there though it is long."""
+    return "slices.seeds" in _reached(path)
 
 
 def program_in(command: object) -> str | None:
     """The forbidden program that a command line would start, if it is one."""
     words = [command] if isinstance(command, str | bytes) else list(command or ())  # type: ignore[call-overload]
-    first = os.fsdecode(words[0]).split(" ")[0] if words else ""
-    name = Path(first).name
-    return name if name in PROGRAMS else None
+    program = Path(os.fsdecode(words[0]).split(" ")[0] if words else "")
+    if program.is_relative_to(tempfile.gettempdir()):
+        return None  # a stand-in that the test wrote itself
+    return program.name if program.name in PROGRAMS else None
 
 
 class Guard:

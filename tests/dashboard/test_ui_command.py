@@ -77,6 +77,7 @@ def test_the_dashboard_of_a_run_takes_a_token_too(project):
         process.communicate()
 
 
+@pytest.mark.usefixtures("java_there")
 @pytest.mark.parametrize("words", [["--ui-token", ""], []])
 def test_an_empty_token_starts_no_run(project, capsys, monkeypatch, words):
     if not words:

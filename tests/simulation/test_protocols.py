@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 
+from slices import seeds
 from viewkeeper.consistency import check_order
 from viewkeeper.protocols.messages import Protocol
 from viewkeeper.protocols.registry import PROTOCOLS
@@ -17,8 +18,8 @@ from viewkeeper.simulator.scheduler import SeededScheduler
 from viewkeeper.simulator.world import World
 from viewkeeper.views import Level
 
-SEEDS = 2000
-CHUNK = 250
+SEEDS = seeds(2000)
+CHUNK = min(250, SEEDS)
 # MEDWRAP and its rivals have seeds of their own, with sources of several relations.
 ELSEWHERE = ("naive", "medwrap", "simplistic")
 SOUND = [protocol for name, protocol in PROTOCOLS.items() if name not in ELSEWHERE]

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from slices import seeds
 from unit.runtime.live_world import LiveWorld
 from viewkeeper.engine.integrator import Arrival
 from viewkeeper.protocols.messages import Reflected
@@ -17,7 +18,7 @@ from viewkeeper.runtime.shared_cuts import SharedCuts
 from viewkeeper.simulator.generator import Size, random_scenario
 from viewkeeper.spark.staged import Staging
 
-SEEDS = 120
+SEEDS = seeds(120, least=20)
 
 
 @dataclass

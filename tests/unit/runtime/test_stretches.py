@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from slices import seeds
 from unit.runtime.live_world import LiveWorld
 from unit.sources.test_stretch import SCHEMA, Script, scripts, stretch_of
 from viewkeeper.arrow import batch_of
@@ -221,7 +222,7 @@ def flooded(seed: int) -> Flooded:
 
 def test_every_state_is_right_when_transactions_come_in_stretches():
     seen = 0
-    for seed in range(120):
+    for seed in range(seeds(120, least=20)):
         world = flooded(seed)
         assert isinstance(world.manager, IncrementalManager)
         assert world.run(6) == world.states, seed
