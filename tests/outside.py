@@ -8,11 +8,11 @@ test without the mark that starts such a program fails, in every run.
 
 from __future__ import annotations
 
-import ast
 import os
+import re
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,11 @@ PROGRAMS = frozenset(
         *("chromium", "chromium-browser", "google-chrome"),
     }
 )
+# By pattern and not by Python's parser, which would take as long as loading the tests does.
+_IMPORT = re.compile(
+    r"^\s*(?:from|import) ([\w.]+)(?: import (?:\(([^)]*)\)|([^\n]*)))?", re.MULTILINE
+)
+_NAME = re.compile(r"\w+")
 
 
 def needs_outside(path: Path, fixtures: Sequence[str], marks: Sequence[str]) -> bool:
@@ -109,18 +114,13 @@ def _reached(path: Path) -> frozenset[str]:
 
 
 @cache
-def _imports(file: Path) -> tuple[str, ...]:
-    return tuple(_names(ast.parse(file.read_text("utf-8"))))
-
-
-def _names(tree: ast.AST) -> Iterator[str]:
+def _imports(file: Path) -> frozenset[str]:
     """Imports anywhere in the text, also inside functions; ``from a import b`` may be the module ``a.b``."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module is not None:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+    found: set[str] = set()
+    for module, several, one in _IMPORT.findall(file.read_text("utf-8")):
+        found.add(module)
+        found.update(f"{module}.{name}" for name in _NAME.findall(several or one))
+    return frozenset(found)
 
 
 def _files_of(name: str) -> list[Path]:
