@@ -77,9 +77,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.path.is_relative_to(_TESTS):
             _mark(item)
     if CHECKING:
-        left_out = [item for item in items if item.get_closest_marker("outside")]
+        left_out = [
+            item
+            for item in items
+            if item.get_closest_marker("outside") or item.get_closest_marker("thorough")
+        ]
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
+        gone = set(left_out)
+        items[:] = [item for item in items if item not in gone]
 
 
 def _mark(item: pytest.Item) -> None:

@@ -1,9 +1,9 @@
 """Which tests need a program beside Python: Java, a database server, a browser.
 
 `make check` runs the others. No list decides it: a test is marked ``outside`` when it asks for a fixture that starts
-such a program, or when its module, or a module of the tests that it imports, names a package that does. A module that
-starts one in another way (a whole ``viewkeeper run`` in a child) marks itself ``outside``. What slips through is caught: a
-test without the mark that starts such a program fails, in every run.
+such a program, when its module, or a module of the tests that it imports, names a package that does, or when it lies
+below ``tests/live``. A module that starts one in another way (a whole ``viewkeeper run`` in a child) marks itself. What
+slips through is caught: a test without the mark that starts such a program fails, in every run.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from typing import Any
 import pytest
 
 TESTS = Path(__file__).parent
+# Real databases, disks, stores and installations: what is here needs something that is not Python.
+LIVE = TESTS / "live"
 # Fixtures that start something, by name; what asks for one of them through another fixture has it in its list too.
 STARTING_FIXTURES = frozenset({"running_spark", "spark", "browser", "rig", "servers"})
 # Packages that start something, for who imports them.
@@ -46,12 +48,12 @@ def needs_outside(path: Path, fixtures: Sequence[str], marks: Sequence[str]) -> 
 
 def reaches_outside(path: Path) -> bool:
     """Whether all tests of a module count as needing it, by what the module imports."""
-    return any(_starts(name) for name in _reached(path))
+    return LIVE in path.parents or any(_starts(name) for name in _reached(path))
 
 
 def is_sliced(path: Path) -> bool:
     """Whether a module runs few seeds in `make check`, and so belongs there though it is long."""
-    return "slices.seeds" in _reached(path)
+    return "slices.seeds" in _imports(path)
 
 
 def program_in(command: object) -> str | None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 
 CHECKING = os.environ.get("VIEWKEEPER_CHECK") == "1"
-SLICE = 20
+SLICE = 50
 
 
 def seeds(count: int, variable: str = "", *, least: int = 1) -> int:
-    """``count``, or what ``variable`` says; in `make check` a twentieth of it, and at least ``least``."""
+    """``count``, or what ``variable`` says; in `make check` a fiftieth of it, and at least ``least``."""
     if CHECKING:
         return max(least, count // SLICE)
     return int(os.environ.get(variable, count))

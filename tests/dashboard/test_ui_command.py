@@ -55,6 +55,7 @@ def test_an_empty_token_opens_no_dashboard(project, capsys, monkeypatch, words):
     assert json.loads(capsys.readouterr().out)["error"]["code"] == "empty-token"
 
 
+@pytest.mark.outside
 def test_the_dashboard_of_a_run_takes_a_token_too(project):
     words = ["run", "--ui-port", "0", "--ui-token", "a word of mine", "--json"]
     process = subprocess.Popen(

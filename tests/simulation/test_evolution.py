@@ -73,6 +73,7 @@ def test_every_seed_is_strong_through_all_versions(first):
         assert found.is_strong, f"seed {seed}: {found.problems[0]}"
 
 
+@pytest.mark.thorough
 def test_the_seeds_have_all_they_should_have():
     """Aborts, broken queries, all ways of adapting, all kinds of change, retired views, chains."""
     seen: Counter[str] = Counter()
@@ -128,6 +129,7 @@ def digest(seeds: int) -> str:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
+@pytest.mark.thorough
 def test_a_seed_means_the_same_under_another_hash_seed():
     program = "from simulation.test_evolution import digest; print(digest(20))"
     found = {
@@ -315,6 +317,7 @@ class DropsAbortedUpdates(Management):
         DropsAbortedUpdates,
     ],
 )
+@pytest.mark.thorough
 def test_a_wrong_variant_is_caught(wrong):
     assert caught(wrong), f"{wrong.__name__} passed on every seed"
 

@@ -81,6 +81,7 @@ def test_a_protocol_fails_where_its_assumption_does_not_hold(name, network):
     )
 
 
+@pytest.mark.thorough
 def test_the_seeds_have_all_they_should_have():
     """Concurrency, wide transactions, self-joins, unions and NULLs do occur in the seeds."""
     scenarios = [random_scenario(seed, Size()) for seed in range(200)]

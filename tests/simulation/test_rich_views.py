@@ -75,6 +75,7 @@ def test_wrong_variants_are_caught(broken):
 
 
 @pytest.mark.parametrize("network", NETWORKS, ids=str)
+@pytest.mark.thorough
 def test_a_linear_view_asks_what_batched_sweep_asks_and_stores_nothing(network):
     for seed in range(40):
         scenario = random_scenario(seed, Size(transactions=8))

@@ -10,6 +10,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import viewkeeper
@@ -37,6 +38,7 @@ class Saying:
     module: str
 
 
+@cache
 def sayings() -> list[Saying]:
     """All of them, sorted by code."""
     found: set[Saying] = set()
@@ -45,6 +47,7 @@ def sayings() -> list[Saying]:
     return sorted(found)
 
 
+@cache
 def findings() -> list[Saying]:
     """What `viewkeeper check` can find, in the same form."""
     found = set()

@@ -67,6 +67,7 @@ def test_the_fingerprint_of_the_parts_is_that_of_the_state(kept) -> None:
         assert fingerprint_of(parts) == fingerprint(snapshot.read_arrow("v", with_count=True))
 
 
+@pytest.mark.thorough
 def test_a_state_is_an_earlier_one_and_the_parts_of_what_changed_since(kept) -> None:
     warehouse, entries = kept
     prints = {txn: fingerprint_of(warehouse.snapshot(txn).stored_parts("v")) for txn in entries}

@@ -159,6 +159,7 @@ def test_going_back_reads_no_more_files_than_it_needs(tmp_path: Path, monkeypatc
     assert sum(opened) <= 4
 
 
+@pytest.mark.thorough
 def test_a_past_state_is_found_without_reading_what_came_before(tmp_path: Path) -> None:
     warehouse = Warehouse.create(tmp_path / "w")
     with warehouse.writer() as writer:
