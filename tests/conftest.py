@@ -24,7 +24,7 @@ settings.register_profile("ci", derandomize=True, deadline=None, suppress_health
 settings.register_profile(
     "explore", deadline=None, max_examples=1000, suppress_health_check=_CALM, print_blob=True
 )
-settings.register_profile("check", settings.get_profile("ci"), max_examples=20)
+settings.register_profile("check", settings.get_profile("ci"), max_examples=15)
 settings.load_profile("check" if CHECKING else "ci")
 
 

@@ -105,7 +105,7 @@ def test_the_seeds_have_all_they_should_have():
 
 def test_map_va_gives_what_recomputing_gives():
     compared = 0
-    for seed in range(seeds(300, least=60)):
+    for seed in range(seeds(300, least=40)):
         world = simulated(seed)
         for record in world.records:
             if record.method is not Method.MAP_VA:
@@ -117,7 +117,7 @@ def test_map_va_gives_what_recomputing_gives():
             }
             assert record.extent == evaluated(record.version.definition, contents.__getitem__)
             compared += 1
-    assert compared > (3 if CHECKING else 20)
+    assert compared > (1 if CHECKING else 20)
 
 
 def digest(seeds: int) -> str:
@@ -222,6 +222,7 @@ R, S = RelationName("s1", "r"), RelationName("s2", "s")
         ),
     ],
 )
+@pytest.mark.thorough
 def test_every_interleaving_is_strong(updates):
     worlds = list(interleavings(two_sources(*updates)))
     for world in worlds:

@@ -90,6 +90,7 @@ def test_a_seed_means_one_run() -> None:
     assert journals[0].transcript() == journals[1].transcript()
 
 
+@pytest.mark.thorough
 def test_the_seeds_have_all_they_should_have() -> None:
     """Mixed managers, several groups, lists that skip rows, relevance after lists, gathered commits."""
     seen: set[str] = set()
@@ -251,6 +252,7 @@ def in_pairs(rng: random.Random, view: ManagedView) -> ManagedView:
 
 
 @pytest.mark.parametrize("chunk", range(2))
+@pytest.mark.thorough
 def test_views_are_added_and_dropped_while_the_others_stay_consistent(chunk: int) -> None:
     """From when its last view appeared, every group that is left is strongly consistent.
 

@@ -92,6 +92,7 @@ def test_a_large_batch_is_handed_on_in_pieces(monkeypatch):
         assert is_right(world_of("medwrap", seed))
 
 
+@pytest.mark.thorough
 def test_medwrap_asks_a_source_once_where_simplistic_asks_each_of_its_relations():
     asked = {"medwrap": 0, "simplistic": 0, "mre": 0}
     for name in asked:

@@ -97,6 +97,7 @@ def commit(writer: Any, first: int, last: int) -> None:
         writer.commit(EpochCommit(txn, txn, {"v": changed(txn)}, cuts=cuts, places=places(txn)))
 
 
+@pytest.mark.thorough
 def test_a_ledger_of_before_is_gone_on_with(tmp_path: Path, monkeypatch: Any) -> None:
     before = LEDGER_SCHEMA.remove(LEDGER_SCHEMA.get_field_index(PLACES))
     with monkeypatch.context() as then:

@@ -95,6 +95,7 @@ def test_all_states_and_changes_are_there_when_the_logs_have_been_trimmed(wareho
     assert shown(warehouse, COMMITS + 31) == list(range(1, COMMITS + 32))
 
 
+@pytest.mark.thorough
 def test_what_a_reader_may_be_about_to_open_stays(warehouse, tmp_path):
     with warehouse.writer() as writer:
         created(writer)
@@ -132,6 +133,7 @@ def test_bases_that_ended_otherwise_than_by_a_fold_are_listed_too(warehouse, tmp
     assert shown(warehouse, 30) == list(range(22, 31))
 
 
+@pytest.mark.thorough
 def test_a_table_of_which_a_base_may_have_ended_without_a_list_keeps_its_log(warehouse, tmp_path):
     with warehouse.writer() as writer:
         created(writer)
