@@ -23,7 +23,7 @@ TESTS = Path(__file__).parent
 # Real databases, disks, stores and installations: what is here needs something that is not Python.
 LIVE = TESTS / "live"
 # Fixtures that start something, by name; what asks for one of them through another fixture has it in its list too.
-STARTING_FIXTURES = frozenset({"running_spark", "spark", "browser", "rig", "servers"})
+STARTING_FIXTURES = frozenset({"running_spark", "browser"})
 # Packages that start something, for who imports them.
 STARTING_PACKAGES = ("viewkeeper.testing", "playwright")
 # What must not be started by a test without the mark.
