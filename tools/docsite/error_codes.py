@@ -43,7 +43,7 @@ def sayings() -> list[Saying]:
     """All of them, sorted by code."""
     found: set[Saying] = set()
     for file in sorted(PACKAGE.rglob("*.py")):
-        found |= set(_Module(file).sayings())
+        found |= set(module_of(file).sayings())
     return sorted(found)
 
 
@@ -52,7 +52,7 @@ def findings() -> list[Saying]:
     """What `viewkeeper check` can find, in the same form."""
     found = set()
     for file in sorted((PACKAGE / "sources").rglob("*.py")):
-        module = _Module(file)
+        module = module_of(file)
         for call in module.calls("Finding"):
             if len(call.args) > 1 and isinstance(call.args[0], ast.Constant):
                 texts = [_pattern(argument) for argument in call.args]
@@ -61,6 +61,12 @@ def findings() -> list[Saying]:
                     Saying(texts[0], texts[1], texts[2] if len(texts) > 2 else "", fix, module.name)
                 )
     return sorted(found)
+
+
+@cache
+def module_of(file: Path) -> _Module:
+    """A file of the package, parsed once."""
+    return _Module(file)
 
 
 class _Module:
