@@ -265,6 +265,7 @@ EVERY_INTERLEAVING = [(1, 1), (2, 1), (2, 2)]
 
 @pytest.mark.parametrize("updates", EVERY_INTERLEAVING)
 @pytest.mark.parametrize("one_at_a_time", [False, True])
+@pytest.mark.thorough
 def test_in_every_interleaving_of_two_nodes_all_comes_to_rest_and_nothing_is_left_out(
     updates: tuple[int, int], one_at_a_time: bool
 ) -> None:

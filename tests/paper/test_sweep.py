@@ -150,6 +150,7 @@ def test_table_1_sweep_asks_exactly_n_minus_1_questions_per_update(sources):
             assert outcome.verdict.level is Level.COMPLETE
 
 
+@pytest.mark.thorough
 def test_table_1_nested_sweep_never_asks_more_than_sweep_on_a_chain_and_less_when_updates_meet():
     from viewkeeper.simulator.generator import Shape, Size
     from viewkeeper.simulator.run import simulated

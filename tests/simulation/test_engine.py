@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 
+from slices import seeds
 from viewkeeper.engine import cuts, intake, machine
 from viewkeeper.engine.intake import Intake
 from viewkeeper.engine.machine import GroupMachine
@@ -16,7 +16,7 @@ from viewkeeper.simulator.engine.generator import Mix, scenario
 from viewkeeper.simulator.engine.judging import EngineVerdict, judged
 from viewkeeper.simulator.engine.world import EngineWorld
 
-SEEDS = int(os.environ.get("VIEWKEEPER_ENGINE_SEEDS", "25"))
+SEEDS = seeds(25, "VIEWKEEPER_ENGINE_SEEDS")
 FAMILIES = {
     "plain": Mix(),
     "kills": Mix(kills=3, failures=3, audits=3),

@@ -5,10 +5,9 @@ The channels have no order at all. `VIEWKEEPER_RING_SEEDS=2000` runs that many s
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
+from slices import seeds
 from viewkeeper.protocols.quiescent_ring import Refresh
 from viewkeeper.simulator.generator import Shape, Size
 from viewkeeper.simulator.moods import run_to_end
@@ -22,7 +21,7 @@ from viewkeeper.simulator.rings.run import (
 from viewkeeper.simulator.rings.world import Demands, RingWorld
 from viewkeeper.views.level import Level
 
-SEEDS = int(os.environ.get("VIEWKEEPER_RING_SEEDS", "96"))
+SEEDS = seeds(96, "VIEWKEEPER_RING_SEEDS", least=4)
 CHUNKS = 4
 
 KINDS = {

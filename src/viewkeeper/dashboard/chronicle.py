@@ -50,7 +50,7 @@ class Chronicle:
         if known is not None and known.entry == newest.entry:
             return False
         if known is not None and newest.entry < known.entry:
-            self._forget()  # the warehouse was made anew
+            self._forget()  # the warehouse was made again
         oldest = newest.entry - ENTRIES_KEPT
         fresh = ledger.entries(oldest if self.latest is None else max(self.latest.entry, oldest))
         if self.latest is not None and fresh[0].entry > self.latest.entry + 1:
@@ -129,7 +129,7 @@ def _count_at(
         parts = warehouse.change_parts(view, number, snapshot.txn, since_entry=oldest)
         return count - sum(int(pc.sum(part["_count"]).as_py() or 0) for part in parts)
     except UsageError:
-        # Filled anew in between: what it was before must be counted for itself.
+        # Filled again in between: what it was before must be counted for itself.
         if snapshot.stored_rows(view) > ROWS_COUNTED_MAX:
             return None
         return int(pc.sum(snapshot.read_arrow(view, with_count=True)["_count"]).as_py() or 0)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from slices import seeds
 from unit.runtime.live_world import LiveWorld, MemoryCut
 from viewkeeper.algebra import Bag
 from viewkeeper.algebra.types import DOUBLE, INTEGER, STRING, Schema
@@ -27,7 +28,7 @@ from viewkeeper.spark.staged import Staging
 
 SCHEMA = Schema.of(id=INTEGER, name=STRING)
 ROWS = Bag.of(SCHEMA, [(n % 7, f"row {n}") for n in range(20)] + [(3, "row 3")])
-SEEDS = 60
+SEEDS = seeds(60, least=15)
 PLAIN = Questions.__post_init__
 
 

@@ -119,6 +119,7 @@ def test_a_file_that_can_not_be_written_is_told(tmp_path: Path) -> None:
     assert caught.value.code == "can-not-write"
 
 
+@pytest.mark.usefixtures("java_there")
 @pytest.mark.parametrize("scheme", ["postgresql", "mariadb"])
 def test_a_run_that_can_not_connect_says_so_without_the_password(
     scheme: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]

@@ -6,6 +6,7 @@ import contextlib
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
+from slices import seeds
 from unit.runtime.live_world import LiveWorld
 from viewkeeper.engine.integrator import Arrival
 from viewkeeper.protocols.messages import Reflected
@@ -14,7 +15,7 @@ from viewkeeper.runtime.shared_cuts import SharedCuts
 from viewkeeper.simulator.generator import Size, random_scenario
 from viewkeeper.spark.staged import Staging
 
-SEEDS = 120
+SEEDS = seeds(120, least=20)
 
 
 @dataclass

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from slices import seeds
 from viewkeeper.algebra import Bag, Schema
 from viewkeeper.algebra.types import DOUBLE, INTEGER, STRING, decimal_type
 from viewkeeper.runtime import stores
@@ -25,7 +26,7 @@ SIGNED = st.lists(st.tuples(ROWS, st.sampled_from([-1, 1, 2])), max_size=12)
 KEYS = st.sampled_from([("a",), ("b",), ("c",), ("a", "b"), ("b", "a", "c")])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=seeds(150, least=20), deadline=None)
 @given(base=SIGNED, changes=st.lists(SIGNED, max_size=4), columns=KEYS, wanted=SIGNED)
 @pytest.mark.parametrize("overlay_max", [0, 1000])
 def test_rows_by_key_are_those_of_a_plain_search(

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from slices import seeds
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.interface import FeedItem, Progress, SourceTransaction
 from viewkeeper.sources.postgres import feed as feeds
@@ -183,7 +184,7 @@ def told(items: list[FeedItem | Stretch]) -> Iterator[object]:
             yield item
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=seeds(150, least=20), deadline=None)
 @given(st.lists(transactions, max_size=12), st.lists(st.integers(0, 20), max_size=6))
 def test_columns_say_the_same_as_rows(scripts: list[list[bytes]], sizes: list[int]):
     messages = streamed(scripts)
