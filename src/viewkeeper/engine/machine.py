@@ -6,8 +6,9 @@ A group does this, again and again, in the order that makes it safe:
 1. Take in what the feeds delivered; every view manager is told of every transaction.
 2. Open one cut per source, and wait until each feed has passed the cut's bound: then every transaction that an
    answer can reflect is known.
-3. Close the batch: the longest prefix of the order of arrival that the cuts reflect. It is one *job* for all view
-   managers, and one row of the view update table.
+3. Close the batch: the longest prefix of the order of arrival that the cuts reflect. It is a row of the view update
+   table. What must wait for a view that can't begin (its period runs, or it has as many jobs as it may) is a row
+   of its own, and waits; the rest is a *job* at once. A view that can begin again takes all rows that waited.
 4. The managers ask and compute. All answers of a source are at the job's cut.
 5. Their changes are action lists; the merge process says what may become visible together.
 6. Commit that, with the sources' positions, as one epoch. Only then may the sources forget.
@@ -35,6 +36,7 @@ from viewkeeper.engine import messages as out
 from viewkeeper.engine.cuts import OpenCuts, Purpose, SharedCuts
 from viewkeeper.engine.deliveries import Delivery
 from viewkeeper.engine.fan_outs import fan_outs
+from viewkeeper.engine.held_rows import Held, parted
 from viewkeeper.engine.intake import Follow, Intake, changed_while_uniting
 from viewkeeper.engine.integrator import (
     Arrival,
@@ -43,7 +45,7 @@ from viewkeeper.engine.integrator import (
     numbers_of,
     states_of,
 )
-from viewkeeper.engine.jobs import Jobs
+from viewkeeper.engine.jobs import BatchRow, Jobs
 from viewkeeper.engine.limits import Limits
 from viewkeeper.engine.messages import (
     Action,
@@ -159,7 +161,11 @@ class GroupMachine:
         self._readers: deque[int] = deque()
         self._weights: dict[RelationName, float] = {}
         self._weighed_at = -math.inf
-        self._begun_at = 0.0
+        # How long the periods of periodic views are, and when each view began its last job.
+        self._periods: dict[str, float] = {}
+        self._begun_at: dict[str, float] = {}
+        # What changed among the transactions that are in no batch; None: not known.
+        self._changed: set[RelationName] | None = set()
         self._not_before = -math.inf
         # What went wrong, until it can be dealt with; until when to wait for it to pass; and the error whose
         # cause the feed is about to tell, with the time by which it should.
@@ -294,10 +300,10 @@ class GroupMachine:
         """Nothing is on its way but jobs."""
         may_begin = self._may_begin(now)
         if self._common is not None and (
-            now >= self._common.until or not (self.jobs.by_row or may_begin)
+            now >= self._common.until or (self._is_free and not may_begin)
         ):
             self._release_common()
-        is_free = not self.jobs.by_row
+        is_free = self._is_free
         if not self.is_loaded and not self.pending.new and not self.is_resting:
             self._loaded()
         if self.is_resting:
@@ -327,12 +333,20 @@ class GroupMachine:
     def _idle(self, now: float) -> bool:
         if self._common is not None:
             self._wake(self._common.until)
-        if not self.jobs.by_row and not self.intake.integrator.pending:
+        if self._is_free:
             self._note_positions(now)
             self._wake(max(now, self.notes.noted_at) + self.limits.idle_seconds)
-        elif self.intake.has_work:
-            self._wake(max(self._not_before, now + self._early_seconds(now)))
+        if self.intake.has_work and now < self._not_before:
+            self._wake(self._not_before)
+        if self.intake.has_work or self.jobs.waiting:
+            for view in self._early(now):
+                self._wake(self._begun_at[view] + self._periods[view])
         return False
+
+    @property
+    def _is_free(self) -> bool:
+        """Whether nothing is being computed or committed; rows may wait for a view that can't begin."""
+        return not (self.jobs.is_at_work or self._commits)
 
     # -- transactions ------------------------------------------------------------------------------
 
@@ -340,6 +354,8 @@ class GroupMachine:
         arrivals, self.intake.arrived = self.intake.arrived, []
         if arrivals:
             self.backlog_rows += sum(arrival.rows for arrival in arrivals)
+            if self._changed is not None:
+                self._changed.update(_changed_by(arrivals))
             self._do(out.TellManagers(tuple(arrivals)))
 
     def _begin_again(self, uncommitted: Iterable[Arrival]) -> None:
@@ -350,7 +366,10 @@ class GroupMachine:
         arrivals = tuple(self.intake.begin_again(self.scope, uncommitted))
         self.applied = dict.fromkeys(self.scope.sources, 0)
         self.jobs = Jobs(self.scope.views, self.jobs.next_serial)
+        periods = {n: period_seconds(v.definition) for n, v in self.scope.views.items()}
+        self._periods = {name: period for name, period in periods.items() if period is not None}
         self._commits = {}
+        self._changed = None
         self.backlog_rows = sum(arrival.rows for arrival in arrivals)
         self._weights, self._weighed_at = {}, -math.inf
         scope = self.scope
@@ -358,10 +377,17 @@ class GroupMachine:
 
     def _give_up_jobs(self) -> list[Arrival]:
         """All that is not committed; the managers' work counts for nothing."""
-        uncommitted = [*self.jobs.batches, *self.intake.integrator.pending]
+        uncommitted = self._uncommitted
+        for view in self.jobs.begun():
+            self._begun_at.pop(view, None)
         self._release_common()
         self._do(out.StopManagers())
         return uncommitted
+
+    @property
+    def _uncommitted(self) -> list[Arrival]:
+        """All that is not in the warehouse, in order."""
+        return [*self.jobs.batches, *self.intake.integrator.pending]
 
     # -- cuts --------------------------------------------------------------------------------------
 
@@ -450,7 +476,14 @@ class GroupMachine:
         known = cut_rules.reflected(snapshots, self.intake, self.applied)
         wanted = self._wanted(known, self._weights, batches=ALTERNATING)
         batch, _ = self.intake.integrator.first_batch(*wanted)
-        views = [n for n in self._concerned(batch) if self.scope.views[n].choice.is_incremental]
+        held, _ = self._held(now)
+        views = [
+            name
+            for name in self._concerned(batch)
+            if self.scope.views[name].choice.is_incremental
+            and name not in held.views
+            and self.jobs.is_up_to_date(name)
+        ]
         if views:
             self._do(out.Prefetch(opening.ticket, batch, tuple(views)))
 
@@ -465,7 +498,7 @@ class GroupMachine:
             case Purpose.READ:
                 self._exclusive = True
                 known = cut_rules.reflected(snapshots, self.intake, self.applied)
-                waiting = tuple(self.intake.integrator.pending)
+                waiting = tuple(self._uncommitted)
                 reader = self._readers.popleft()
                 self._do(out.ReadWhole(reader, opened.ticket, known, waiting))
         return False
@@ -473,53 +506,112 @@ class GroupMachine:
     # -- batches -----------------------------------------------------------------------------------
 
     def _may_begin(self, now: float) -> bool:
-        limits = self.limits
-        # One more where much waits: somebody always has work, and small batches do not become smaller.
-        has_room = len(self.jobs.by_row) < limits.jobs_max + self._is_backlog
-        stays = not (self.is_resting or self.intake.due or self.pending.new or self._readers)
-        if not (self.intake.has_work and has_room and stays):
+        if self.is_resting or self.intake.due or self.pending.new or self._readers:
             return False
-        return now >= self._not_before and not self._early_seconds(now)
+        return bool(self._held(now)[1]) or self._may_close(now)
+
+    def _may_close(self, now: float) -> bool:
+        """Whether something has arrived that need not wait: it was seen to change what only views read that can
+        begin, in a source of which nothing waits."""
+        if not self.intake.has_work or now < self._not_before:
+            return False
+        held, _ = self._held(now)
+        if not held.views:
+            return True
+        if self._changed is None:
+            self._changed = _changed_by(self.intake.integrator.pending)
+        concerned = self.scope.concerned
+        return any(not held.is_held(concerned({n}), (n.source,)) for n in self._changed)
+
+    def _held(self, now: float) -> tuple[Held, tuple[BatchRow, ...]]:
+        """What must wait for views that can't begin, and the rows that waited and need not any more."""
+        # One more where much waits: somebody always has work, and small batches do not become smaller.
+        most = self.limits.jobs_max + self._is_backlog
+        busy = (view for view in self.scope.views if self.jobs.open_jobs(view) >= most)
+        return self.jobs.look(frozenset((*busy, *self._early(now))))
 
     @property
     def _is_backlog(self) -> bool:
         return self.intake.integrator.waiting >= self.limits.backlog_from
 
-    def _early_seconds(self, now: float) -> float:
-        """How long the next batch has to wait: a periodic view holds back all that move with it."""
-        if self.intake.end is not None or self.is_full or not self.limits.heeds_periods:
-            return 0.0
-        views = self.scope.views.values()
-        period = max((period_seconds(view.definition) or 0.0 for view in views), default=0.0)
-        return max(0.0, self._begun_at + period - now) if period else 0.0
+    def _early(self, now: float) -> list[str]:
+        """The views whose period is not over. At the group's end, and where too much waits, it is cut short."""
+        is_cut_short = self.intake.end is not None or self._holds_too_much
+        if is_cut_short or not self.limits.heeds_periods:
+            return []
+        begun_at = self._begun_at
+        return [v for v, p in self._periods.items() if v in begun_at and now < begun_at[v] + p]
 
     def _begin_job(
         self, ticket: int, snapshots: Mapping[str, Snapshot], until: float, now: float
     ) -> bool:
-        """Begin a job with what has arrived, at cuts that the feeds have passed."""
+        """Begin what has arrived and need not wait, and what has waited, at cuts that the feeds have passed."""
         known = cut_rules.reflected(snapshots, self.intake, self.applied)
         weights = self._weights if self._is_backlog else {}
-        batch = self.intake.integrator.close_batch(*self._wanted(known, weights))
-        if not batch:
-            # A transaction has arrived that no cut shows yet.
-            self._do(out.ReleaseCuts(ticket))
-            self._not_before = now + self.limits.invisible_seconds
-            return True
-        keeps = self._is_visible_backlog(known)
+        held, waited = self._held(now)
+        batch: tuple[Arrival, ...] = ()
+        if self.intake.has_work:
+            batch = self.intake.integrator.close_batch(*self._wanted(known, weights))
+            # Else a transaction has arrived that no cut shows yet.
+            self._not_before = self._not_before if batch else now + self.limits.invisible_seconds
+            self._changed = None
+        rows, commits = self._close(batch, held.copy())
+        jobs = self.jobs.start(self._first([*waited, *rows]))
+        keeps = bool(jobs) and self._is_visible_backlog(known)
         if keeps:
             self._common = SharedCuts(ticket, snapshots, until)
-        concerned = self._concerned(batch)
-        self._begun_at = now
-        for arrival in batch:
-            self.applied[arrival.transaction.source] = arrival.transaction.last_number
-        job, commits = self.jobs.begin(batch, concerned)
-        if not concerned:
-            # Only watched relations changed: nothing to show, and nothing to wait for.
-            self.backlog_rows -= job.rows
-        told, settled = tuple(self.scope.views), dict(self.applied)
-        self._do(out.StartJob(job.serial, batch, concerned, told, ticket, known, settled, keeps))
+        for job in jobs:
+            self._begun_at |= {view: now for view in job.concerned if not self.jobs.waits(view)}
+            self._do(
+                out.StartJob(
+                    job.serial,
+                    job.batch,
+                    job.concerned,
+                    job.told,
+                    ticket,
+                    known,
+                    job.settled,
+                    keeps or job is not jobs[-1],
+                )
+            )
+        if not jobs:
+            self._do(out.ReleaseCuts(ticket))
         self._commit_all(commits)
         return True
+
+    def _close(
+        self, batch: tuple[Arrival, ...], held: Held
+    ) -> tuple[list[BatchRow], list[CommitTransaction]]:
+        """Rows for a batch: those that need not wait, and what can be committed with all of them known."""
+        rows: list[BatchRow] = []
+        commits: list[CommitTransaction] = []
+        for part, waits in parted(batch, self._concerned, held):
+            if not part:
+                continue
+            for arrival in part:
+                self.applied[arrival.transaction.source] = arrival.transaction.last_number
+            row, released = self.jobs.close(part, self._concerned(part), dict(self.applied))
+            commits += released
+            if not row.concerned:
+                # Only watched relations changed: nothing to show, and nothing to wait for.
+                self.backlog_rows -= row.rows
+            elif not waits:
+                rows.append(row)
+        return rows, commits
+
+    def _first(self, rows: list[BatchRow]) -> list[BatchRow]:
+        """As many rows as one job may have; the others follow when it has been computed."""
+        limits = self.limits
+        transactions = changed = 0
+        for place, row in enumerate(rows):
+            transactions += row.transactions
+            changed += row.rows
+            is_much = (
+                transactions > limits.batch_transactions_max or changed > limits.batch_rows_max
+            )
+            if place and is_much:
+                return rows[:place]
+        return rows
 
     def _wanted(self, known: Mapping[str, Reflected], weights: Weights, *, batches: int = 1) -> Any:
         """What so many batches may be made of, for the integrator."""
@@ -551,27 +643,26 @@ class GroupMachine:
         return self.scope.relations
 
     def _concerned(self, batch: Iterable[Arrival]) -> tuple[str, ...]:
-        changed = {name for arrival in batch for name, _ in arrival.transaction.changes}
-        return self.scope.concerned(changed)
+        return self.scope.concerned(_changed_by(batch))
 
     # -- commits -----------------------------------------------------------------------------------
 
     def _commit_all(self, commits: Iterable[CommitTransaction]) -> None:
         """Have committed what the merge process has released."""
         for commit in commits:
-            jobs = [self.jobs.by_row[row] for row in commit.rows]
-            batch = tuple(arrival for job in jobs for arrival in job.batch)
-            self._reaching = self._reached_with({job.row for job in jobs}, batch)
+            rows = [self.jobs.by_row[row] for row in commit.rows]
+            batch = tuple(arrival for row in rows for arrival in row.batch)
+            self._reaching = self._reached_with(set(commit.rows), batch)
             numbers = numbers_of(batch)
             # Unless every manager shows every transaction, what lies between is no state of all views.
             is_complete = self.jobs.level is Level.COMPLETE
             states = states_of(batch) if is_complete else [0] * len(numbers)
-            others = [j.batch[0].number for j in self.jobs.by_row.values() if j not in jobs]
+            others = [r.batch[0].number for r in self.jobs.by_row.values() if r not in rows]
             self._commits[commit.number] = commit.rows
             self._do(
                 out.Commit(
                     commit.number,
-                    tuple(job.serial for job in jobs),
+                    self.jobs.shown_with(commit.rows),
                     batch,
                     states,
                     tuple(each.contents for each in commit.lists),
@@ -582,22 +673,21 @@ class GroupMachine:
             )
 
     def _reached_with(self, rows: set[int], batch: Iterable[Arrival]) -> dict[str, Position]:
-        """Where each source stands for the views when these jobs are applied."""
+        """Where each source stands for the views when these rows are applied."""
         reached = self._reaching | last_positions(batch)
         waiting = {arrival.origin.source for arrival in self.intake.integrator.pending}
         # A schema change that is next has not been taken: a run that begins here must meet it.
         waiting |= {change.source for change in self.intake.due} | self.intake.held.keys()
         on_their_way = {row for some in self._commits.values() for row in some}
-        for row, job in self.jobs.by_row.items():
-            if row not in rows and row not in on_their_way:
-                waiting.update(job.sources)
+        for number, row in self.jobs.by_row.items():
+            if number not in rows and number not in on_their_way:
+                waiting.update(row.sources)
         passed = self.intake.passed
         return reached | {n: passed[n] for n in self.scope.sources if n not in waiting}
 
     def _take_commit(self, number: int, now: float) -> None:
         rows = self._commits.pop(number)
-        jobs = [self.jobs.by_row[row] for row in rows]
-        self.backlog_rows -= sum(job.rows for job in jobs)
+        self.backlog_rows -= sum(self.jobs.by_row[row].rows for row in rows)
         if not self._commits:
             self.reached = dict(self._reaching)
             self.notes.note(self.reached, now)
@@ -606,10 +696,10 @@ class GroupMachine:
     # -- positions ---------------------------------------------------------------------------------
 
     def _note_positions(self, now: float) -> None:
-        """Nothing waits: everything that the feeds have passed is applied, or was nothing for us."""
-        if not self.is_settled or self.intake.end is not None or self._noting:
+        """Nothing is on its way: what the feeds have passed is applied, was nothing for us, or waits."""
+        if self.intake.due or self.intake.end is not None or self._noting:
             return
-        passed = self.intake.passed
+        passed = self._reached_with(set(), ())
         is_durable = self.notes.is_due(passed, now, self.limits.idle_seconds)
         if passed == self.notes.noted and passed == self.reached:
             self.notes.note(passed, now) if is_durable else None
@@ -626,6 +716,11 @@ class GroupMachine:
             self.notes.note(reached, now)
         if not self.jobs.by_row:
             self.reached = self._reaching = dict(reached)
+            return
+        for mine in (self.reached, self._reaching):
+            for name, position in reached.items():
+                if self.intake.compare(name, position, mine[name]) > 0:
+                    mine[name] = position
 
     @property
     def is_settled(self) -> bool:
@@ -654,7 +749,7 @@ class GroupMachine:
                 {n: o for n, o in pending.outdated.items() if n in pending.new},
                 frozenset(pending.jumps),
                 cut_rules.reflected(snapshots, self.intake, self.applied),
-                tuple(self.intake.integrator.pending),
+                tuple(self._uncommitted),
                 # All of the group stand there: the next run finds them together, and so do readers.
                 self.scope.cuts_of(self._reaching),
                 self._definitions(),
@@ -684,7 +779,7 @@ class GroupMachine:
     def waits_for_decision(self) -> SchemaChange | None:
         """The schema change that somebody must decide on before the group can go on."""
         waits = self._plan is not None and self._plan.must_wait and self._decision != "approve"
-        return self._change_due if waits and not self.jobs.by_row else None
+        return self._change_due if waits and self._is_free else None
 
     def _evolve(self, now: float) -> bool:
         """Take the next schema change: everything before it is applied, or waits in its new shape."""
@@ -785,7 +880,7 @@ class GroupMachine:
         Also of other relations: the one that was rewritten can be read only as it is after that, and beside
         it a row that was committed before would be missing.
         """
-        return any(a.origin.source == source for a in self.intake.integrator.pending)
+        return any(arrival.origin.source == source for arrival in self._uncommitted)
 
     # -- errors ------------------------------------------------------------------------------------
 
@@ -844,7 +939,12 @@ class GroupMachine:
         needs_all = self._cuts is not None and self._cuts.snapshots is not None
         if needs_all or self.intake.comes_to_its_end or self.is_over:
             return False
-        return self.backlog_rows > self.limits.backlog_rows_max
+        return self._holds_too_much
+
+    @property
+    def _holds_too_much(self) -> bool:
+        """Also what is committed, and kept for a view that was not told of it yet."""
+        return self.backlog_rows + self.jobs.kept_rows > self.limits.backlog_rows_max
 
     @property
     def is_behind(self) -> bool:
@@ -854,8 +954,8 @@ class GroupMachine:
     @property
     def is_idle(self) -> bool:
         """Whether nothing of it is on its way: at rest, somebody else may look at its views."""
-        on_their_way = self.jobs.by_row or self._commits or self._exclusive or self._noting
-        return not (on_their_way or self._cuts is not None)
+        on_their_way = self._exclusive or self._noting or self._cuts is not None
+        return self._is_free and not on_their_way
 
     def wants(self, delivery: Delivery) -> bool:
         """Whether it may be news for the group: what its predecessors apply is not."""
@@ -963,7 +1063,7 @@ class GroupMachine:
 
     def oldest_commits(self) -> dict[str, dt.datetime]:
         """By source, when the oldest transaction that is on its way to the views was committed."""
-        lists = [self.intake.integrator.pending, *(j.batch for j in self.jobs.by_row.values())]
+        lists = [self.intake.integrator.pending, *(r.batch for r in self.jobs.by_row.values())]
         found: dict[str, dt.datetime] = {}
         for arrival in (a for each in lists for a in itertools.islice(each, HEADS_MAX)):
             if self.intake.is_own(arrival):
@@ -977,3 +1077,7 @@ def _stored_types(view: View) -> list[tuple[Type, ...]]:
     """The types of the columns of everything that is kept beside a view."""
     stores = Upkeep(pruned(view.definition)).stores
     return [tuple(field.type for field in store.schema) for store in stores]
+
+
+def _changed_by(arrivals: Iterable[Arrival]) -> set[RelationName]:
+    return {name for arrival in arrivals for name, _ in arrival.transaction.changes}
