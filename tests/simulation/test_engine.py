@@ -10,7 +10,9 @@ import pytest
 
 from viewkeeper.engine import cuts, intake, machine
 from viewkeeper.engine.intake import Intake
+from viewkeeper.engine.jobs import Jobs
 from viewkeeper.engine.machine import GroupMachine
+from viewkeeper.merging.table import ViewUpdateTable
 from viewkeeper.protocols.messages import Reflected
 from viewkeeper.simulator.engine.generator import Mix, scenario
 from viewkeeper.simulator.engine.judging import EngineVerdict, judged
@@ -23,6 +25,19 @@ FAMILIES = {
     "global": Mix(global_transactions=4, kills=3, failures=2, audits=2),
     "schema": Mix(schema_changes=3),
     "all": Mix(schema_changes=3, global_transactions=2, kills=3, failures=2, audits=2),
+    "periodic": Mix(transactions=24, views_max=6, is_periodic=True, is_calm=True),
+    "slow": Mix(transactions=24, views_max=6, is_slow=True),
+    "periods": Mix(
+        transactions=20,
+        views_max=6,
+        schema_changes=2,
+        global_transactions=2,
+        kills=3,
+        failures=2,
+        audits=4,
+        is_periodic=True,
+        is_slow=True,
+    ),
 }
 
 
@@ -76,7 +91,47 @@ class ClaimsOldPositions(GroupMachine):
         pass
 
 
+class ForgetsTooMuch(GroupMachine):
+    def _forgettable(self, rows, batch):
+        return batch[-1].last_number
+
+
+class DelaysItsGroup(GroupMachine):
+    """A period holds back all that move with its view, as one period for the whole group does."""
+
+    def _may_close(self, now):
+        return super()._may_close(now) and not self._early(now)
+
+
+class LosesWhatWaits(GroupMachine):
+    def _give_up_jobs(self):
+        waiting = {a.number for row in self.jobs.waiting.values() for a in row.batch}
+        return [a for a in super()._give_up_jobs() if a.number not in waiting]
+
+
+class ReadsWhatWaits(GroupMachine):
+    @property
+    def _uncommitted(self):
+        return list(self.intake.integrator.pending)
+
+
+class PassesWhatWaits(GroupMachine):
+    """Positions as if nothing waited but what is in no batch."""
+
+    def _reached_with(self, rows, batch):
+        waiting, self.jobs.by_row = self.jobs.by_row, {}
+        try:
+            return super()._reached_with(rows, batch)
+        finally:
+            self.jobs.by_row = waiting
+
+
 WRONG_MACHINES = {
+    "changes are forgotten that a view still needs": (ForgetsTooMuch, "periods"),
+    "a period delays what its view does not read": (DelaysItsGroup, "periodic"),
+    "rows that wait for a period are lost at a schema change": (LosesWhatWaits, "periods"),
+    "whole relations are read with rows that wait": (ReadsWhatWaits, "periods"),
+    "positions pass rows that wait": (PassesWhatWaits, "periods"),
     "what failed is forgotten": (ForgetsWhatFailed, "kills"),
     "a group begins before its predecessors end": (DoesNotWaitForPredecessors, "plain"),
     "positions are committed before their rows": (CommitsPositionsAhead, "kills"),
@@ -116,7 +171,61 @@ def _states_at_once(batch):
     return [0] * len(batch)
 
 
+def _none(self, number):
+    return iter(())
+
+
+def _first_row(self, serial, view, contents):
+    job = self._open[serial]
+    self._open[serial] = replace(job, rows=job.rows[:1])
+    return _computed(self, serial, view, contents)
+
+
+_computed = Jobs.computed
+
+
+def _only_their_own(self, since, end, views):
+    for job in _jobs(self, since, end, views):
+        own = [self.by_row[row].batch for row in job.rows] or [job.batch]
+        yield replace(job, batch=tuple(a for batch in own for a in batch))
+
+
+_jobs = Jobs._jobs
+
+
+def _without_order(self, number, views, streams=()):
+    _announce(self, number, views)
+
+
+_announce = ViewUpdateTable.announce
+
+
+def _in_one_row(batch, concerned, held):
+    yield batch, held.is_held(concerned(batch), {a.origin.source for a in batch})
+
+
 WRONG_PARTS = {
+    "a list releases half of its rows": (ViewUpdateTable, "covered_with", _none, "periodic"),
+    "a list covers one of its rows": (Jobs, "computed", _first_row, "periodic"),
+    "a row shows before an earlier one of its view": (
+        ViewUpdateTable,
+        "earlier",
+        _none,
+        "periodic",
+    ),
+    "a source's transactions show in another order": (
+        ViewUpdateTable,
+        "announce",
+        _without_order,
+        "slow",
+    ),
+    "a job leaves out what does not concern it": (Jobs, "_jobs", _only_their_own, "periodic"),
+    "what a period holds shares a row with what it does not": (
+        machine,
+        "parted",
+        _in_one_row,
+        "periodic",
+    ),
     "cuts are used before the feeds have passed them": (
         cuts,
         "behind",

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from viewkeeper.engine.held_rows import Held
 from viewkeeper.engine.integrator import Arrival, transactions_in
+from viewkeeper.engine.limits import Limits
 from viewkeeper.engine.view import View
 from viewkeeper.merging.merge_process import MergeProcess
 from viewkeeper.merging.messages import (
@@ -79,12 +80,21 @@ class Job:
 class Jobs:
     """The rows and jobs that are not committed, and the merge process that releases them."""
 
-    def __init__(self, views: Mapping[str, View], first_serial: int) -> None:
+    def __init__(
+        self,
+        views: Mapping[str, View],
+        first_serial: int,
+        apart: Iterable[str] = (),
+        kept_max: int = Limits.kept_batches_max,
+    ) -> None:
+        """What waits for the views ``apart``, which are periodic, never shares a row with what need not."""
         promises = [Promise(view.choice.level) for view in views.values()]
         self.merge = MergeProcess(_algorithm(promises, ViewUpdateTable(views)))
         # What the views show: lists that cover several rows still have every transaction of a complete view.
         self.level = min((promise.level for promise in promises), default=Level.COMPLETE)
         self.by_row: dict[int, BatchRow] = {}
+        self._apart = tuple(apart)
+        self._kept_max = kept_max
         # Rows that no view has begun, in order; and for each view, those of them that concern it.
         self.waiting: dict[int, BatchRow] = {}
         self._waiting_of: dict[str, deque[int]] = {view: deque() for view in views}
@@ -96,7 +106,7 @@ class Jobs:
         self._kept: dict[int, BatchRow] = {}
         # How many changed rows are kept though they are committed.
         self.kept_rows = 0
-        self._looked: tuple[frozenset[str], Held, tuple[BatchRow, ...]] | None = None
+        self._looked: tuple[Held, tuple[BatchRow, ...]] | None = None
 
     @property
     def batches(self) -> list[Arrival]:
@@ -136,11 +146,15 @@ class Jobs:
 
     def look(self, blocked: frozenset[str]) -> tuple[Held, tuple[BatchRow, ...]]:
         """Of the rows that wait, those that must go on waiting while some views can't begin, and the others."""
-        if self._looked is None or self._looked[0] != blocked:
-            held = Held(blocked)
-            free = [r for r in self.waiting.values() if not held.holds(r.concerned, r.sources)]
-            self._looked = blocked, held, tuple(free)
-        return self._looked[1], self._looked[2]
+        if self._looked is None or self._looked[0].blocked != blocked:
+            held = Held(blocked, self._apart)
+            free = [
+                row
+                for row in self.waiting.values()
+                if blocked.isdisjoint(held.take(row.concerned, row.sources))
+            ]
+            self._looked = held, tuple(free)
+        return self._looked
 
     def waits(self, view: str) -> bool:
         """Whether a row that concerns a view has not been begun."""
@@ -153,20 +167,27 @@ class Jobs:
     # -- jobs --------------------------------------------------------------------------------------
 
     def start(self, rows: Iterable[BatchRow]) -> list[Job]:
-        """Begin these rows. Views that nothing keeps back are told of what does not concern them."""
+        """Begin these rows.
+
+        A view is told of rows that do not concern it with others' jobs, or with its own next one; by itself only
+        where too many are kept for it.
+        """
         mine: dict[str, list[int]] = {}
         for row in rows:
             del self.waiting[row.number]
             for view in row.concerned:
                 self._waiting_of[view].popleft()
                 mine.setdefault(view, []).append(row.number)
-        groups: dict[tuple[int, int], dict[tuple[int, ...], list[str]]] = {}
+        stretches: dict[tuple[int, int], dict[tuple[int, ...], list[str]]] = {}
+        for view, rows_of in mine.items():
+            of_rows = stretches.setdefault((self._passed[view], rows_of[-1]), {})
+            of_rows.setdefault(tuple(rows_of), []).append(view)
         for view, passed in self._passed.items():
-            end = mine[view][-1] if view in mine else self._may_be_told_upto(view)
-            if end > passed:
-                of_rows = groups.setdefault((passed, end), {})
-                of_rows.setdefault(tuple(mine.get(view, ())), []).append(view)
-        jobs = [job for (since, end), of in groups.items() for job in self._jobs(since, end, of)]
+            stretch = passed, self._may_be_told_upto(view)
+            is_wanted = stretch in stretches or len(self._kept) > self._kept_max
+            if view not in mine and stretch[1] > passed and is_wanted:
+                stretches.setdefault(stretch, {}).setdefault((), []).append(view)
+        jobs = [job for (since, end), of in stretches.items() for job in self._jobs(since, end, of)]
         self._looked = None
         self._drop_kept()
         return jobs

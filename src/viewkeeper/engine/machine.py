@@ -365,9 +365,14 @@ class GroupMachine:
         )
         arrivals = tuple(self.intake.begin_again(self.scope, uncommitted))
         self.applied = dict.fromkeys(self.scope.sources, 0)
-        self.jobs = Jobs(self.scope.views, self.jobs.next_serial)
         periods = {n: period_seconds(v.definition) for n, v in self.scope.views.items()}
         self._periods = {name: period for name, period in periods.items() if period is not None}
+        self.jobs = Jobs(
+            self.scope.views,
+            self.jobs.next_serial,
+            self._periods,
+            self.limits.kept_batches_max,
+        )
         self._commits = {}
         self._changed = None
         self.backlog_rows = sum(arrival.rows for arrival in arrivals)
@@ -481,7 +486,7 @@ class GroupMachine:
             name
             for name in self._concerned(batch)
             if self.scope.views[name].choice.is_incremental
-            and name not in held.views
+            and not held.is_held((name,), ())
             and self.jobs.is_up_to_date(name)
         ]
         if views:
@@ -516,7 +521,7 @@ class GroupMachine:
         if not self.intake.has_work or now < self._not_before:
             return False
         held, _ = self._held(now)
-        if not held.views:
+        if held.is_empty:
             return True
         if self._changed is None:
             self._changed = _changed_by(self.intake.integrator.pending)
@@ -657,7 +662,6 @@ class GroupMachine:
             # Unless every manager shows every transaction, what lies between is no state of all views.
             is_complete = self.jobs.level is Level.COMPLETE
             states = states_of(batch) if is_complete else [0] * len(numbers)
-            others = [r.batch[0].number for r in self.jobs.by_row.values() if r not in rows]
             self._commits[commit.number] = commit.rows
             self._do(
                 out.Commit(
@@ -668,9 +672,17 @@ class GroupMachine:
                     tuple(each.contents for each in commit.lists),
                     self.scope.cuts_of(self._reaching),
                     tuple(self.scope.views),
-                    min([batch[-1].last_number + 1, *others]) - 1,
+                    self._forgettable(commit.rows, batch),
                 )
             )
+
+    def _forgettable(self, rows: tuple[int, ...], batch: tuple[Arrival, ...]) -> int:
+        """The last number of which no change is needed any more when these rows are committed.
+
+        Of rows that are committed later, all views still need what lies between them.
+        """
+        others = (r.batch[0].number for n, r in self.jobs.by_row.items() if n not in rows)
+        return min([batch[-1].last_number + 1, *others]) - 1
 
     def _reached_with(self, rows: set[int], batch: Iterable[Arrival]) -> dict[str, Position]:
         """Where each source stands for the views when these rows are applied."""
@@ -1028,8 +1040,10 @@ class GroupMachine:
         intake = self.intake
         for each in predecessors:
             for name, position in each.reached.items():
-                # The same position; but only its predecessors know what they have heard of there.
-                if intake.compare(name, position, self.starts[name]) == 0:
+                # The same position; but only its predecessors know what they have heard of there. A source whose
+                # last view has ended is not the group's.
+                is_own = name in self.starts
+                if is_own and intake.compare(name, position, self.starts[name]) == 0:
                     self.reached[name] = self._reaching[name] = intake.fed[name] = position
             for name, generation in each.intake.generation.items():
                 intake.generation[name] = max(generation, intake.generation.get(name, 0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from viewkeeper.algebra import Bag
 from viewkeeper.algebra.types import INTEGER, STRING, Field, Row, Schema
@@ -26,11 +26,16 @@ class Mix:
     """What a family of worlds is made of."""
 
     transactions: int = 14
+    views_max: int = 4
     schema_changes: int = 0
     global_transactions: int = 0
     kills: int = 0
     failures: int = 0
     audits: int = 0
+    # One view of a period, or more; and whether views may be slow.
+    is_periodic: bool = False
+    is_slow: bool = False
+    is_calm: bool = False
 
 
 def scenario(seed: int, mix: Mix = Mix()) -> EngineScenario:
@@ -61,6 +66,9 @@ class _Draw:
             jobs_max=self._random.choice((1, 2)),
         )
         mix = self._mix
+        if mix.is_periodic or mix.is_slow:
+            limits = replace(limits, kept_batches_max=self._random.choice((1, 3, 64)))
+        slow = [n for n in views if mix.is_slow and self._random.random() < 0.5]
         return EngineScenario(
             initial,
             scripts,
@@ -69,6 +77,8 @@ class _Draw:
             failures=mix.failures,
             audits=mix.audits,
             limits=limits,
+            slow=frozenset(slow),
+            is_calm=mix.is_calm,
         )
 
     def _filled(self) -> Bag:
@@ -95,17 +105,22 @@ class _Draw:
         )
         names = [f"{source}.{name}" for source in self._sources for name in ("a", "b")]
         found: dict[str, View] = {}
-        for number in range(self._random.randint(2, 4)):
-            text = self._text(names)
+        for number in range(self._random.randint(2, self._mix.views_max)):
+            text = self._text(names, number)
             view = f"v{number}"
             definition = parse_view(view, text, catalog)
             found[view] = View(definition, text, preferences=preferences_of(definition))
         return found
 
-    def _text(self, names: list[str]) -> str:
+    def _text(self, names: list[str], number: int) -> str:
         level = self._random.choice(("complete", "complete", "complete", "strong"))
+        is_periodic = self._mix.is_periodic and (not number or self._random.random() < 0.2)
+        if is_periodic:
+            level = "strong"
         headers = f"-- consistency: {level}\n"
-        if level == "strong":
+        if is_periodic:
+            headers += f"-- protocol: periodic\n-- every: {self._random.choice((3, 20, 40))} s\n"
+        elif level == "strong":
             headers += self._random.choice(("", "-- protocol: nested-sweep\n"))
         picked = self._random.sample(names, self._random.choice((1, 2, 2, 3)))
         joins = f"{picked[0]} AS x0"

@@ -38,7 +38,7 @@ class EngineVerdict:
 def judged(world: EngineWorld) -> EngineVerdict:
     """The verdict on a run that is over."""
     judge = _Judge(world)
-    problems = [*world.audits, *judge.problems()]
+    problems = [*world.audits, *world.late, *judge.problems()]
     return EngineVerdict(tuple(problems), len(world.ledger.shown), judge.changing)
 
 

@@ -28,6 +28,7 @@ from viewkeeper.errors import SourceError, invariant
 from viewkeeper.evolution.knowledge import Knowledge
 from viewkeeper.merging.global_transactions import GlobalTransactions, Overdue
 from viewkeeper.protocols.messages import Reflected
+from viewkeeper.simulator.engine.promptness import late
 from viewkeeper.simulator.engine.sources import (
     Alter,
     SimulatedCut,
@@ -48,6 +49,10 @@ from viewkeeper.views.pruning import pruned
 # What a run ends with and begins again after, as a live one does.
 BEGIN_AGAIN = ("schema-changed-while-uniting", "schema-changed-in-unit")
 STEPS_MAX = 4_000
+# How much rarer a slow view's manager is done than another's.
+SLOW_ODDS = 30
+# In a calm world, how often nothing happens at the sources where something else can happen.
+CALM_ODDS = 40
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,10 @@ class EngineScenario:
     failures: int = 0
     audits: int = 0
     limits: Limits = Limits()  # noqa: RUF009  (immutable)
+    # Views whose managers need long.
+    slow: frozenset[str] = frozenset()
+    # Whether the sources rarely do something before everything else that can happen has happened.
+    is_calm: bool = False
 
 
 @dataclass
@@ -71,13 +80,19 @@ class _Feed:
     generation: int = 0
 
 
+_Computation = tuple[m.StartJob, Mapping[str, SimulatedCut]]
+
+
 @dataclass
 class _Managers:
-    """Of one group: the views, what they were told, and what is computed and not told yet."""
+    """Of one group: the views, what they were told, and what they have to compute."""
 
     views: Mapping[str, View] = field(default_factory=dict)
+    # What has arrived and is not forgotten, and the number of the last transaction that each view took up.
     told: dict[tuple[str, int], Arrival] = field(default_factory=dict)
-    done: dict[str, deque[m.ChangeComputed]] = field(default_factory=dict)
+    taken: dict[str, int] = field(default_factory=dict)
+    # Jobs that a view's manager has to compute, with their cuts.
+    todo: dict[str, deque[_Computation]] = field(default_factory=dict)
 
 
 class Stuck(Exception):
@@ -99,6 +114,8 @@ class EngineWorld:
         self.sources = {n: SimulatedSource(n, c) for n, c in scenario.initial.items()}
         self.ledger = SimulatedLedger()
         self.audits: list[str] = []
+        # Transactions that waited for a view which does not hold them back.
+        self.late: list[str] = []
         self._left = {name: deque(script) for name, script in scenario.scripts.items()}
         self._make, self._watch = make, watch
         self._kills, self._failures = scenario.kills, scenario.failures
@@ -116,6 +133,8 @@ class EngineWorld:
         self._managers: dict[int, _Managers] = {}
         self._cuts: dict[tuple[int, int], Mapping[str, SimulatedCut]] = {}
         self._ties: list[tuple[str, ...]] = []
+        # When each view began its last job in this run.
+        self.begun_at: dict[str, float] = {}
         self._again = False
         ledger = self.ledger
         for name, view in self.scenario.views.items():
@@ -214,13 +233,26 @@ class EngineWorld:
         return all(name in known for name in self.scenario.views)
 
     def _moves(self) -> list[Callable[[], None]]:
-        moves: list[Callable[[], None]] = []
+        moves = self._answers()
+        if moves and self.scenario.is_calm and self.random.randrange(CALM_ODDS):
+            return moves
+        if not moves and self.scenario.is_calm:
+            self.late += late(self)
         for name, left in self._left.items():
             source = self.sources[name]
             if left and (not isinstance(left[0], Alter) or source.may_alter()):
                 moves.append(lambda name=name: self._commit(name))  # type: ignore[misc]
             for number in source.hidden:
                 moves.append(lambda s=source, n=number: s.show(n))  # type: ignore[misc]
+        if self._audits_left and not self.random.randrange(20) and self.engine.groups:
+            moves.append(self._audit)
+        return moves
+
+    def _answers(self) -> list[Callable[[], None]]:
+        """What can happen though the sources do nothing."""
+        moves: list[Callable[[], None]] = []
+        slow: list[Callable[[], None]] = []
+        for name, source in self.sources.items():
             if self._feeds[name].at < source.end:
                 moves += [lambda name=name: self._deliver(name)] * 2  # type: ignore[misc]
             if self._on_their_way[name]:
@@ -229,12 +261,12 @@ class EngineWorld:
             if queue:
                 moves += [lambda g=group: self._next_action(g)] * 3  # type: ignore[misc]
         for group, managers in self._managers.items():
-            for view, done in managers.done.items():
-                if done:
-                    moves.append(lambda g=group, v=view: self._manager_done(g, v))  # type: ignore[misc]
-        if self._audits_left and not self.random.randrange(20) and self.engine.groups:
-            moves.append(self._audit)
-        return moves
+            for view, todo in managers.todo.items():
+                if todo:
+                    is_slow = view in self.scenario.slow and self.random.randrange(SLOW_ODDS)
+                    done = lambda g=group, v=view: self._manager_done(g, v)  # type: ignore[misc]  # noqa: E731
+                    (slow if is_slow else moves).append(done)
+        return moves or slow
 
     def _commit(self, name: str) -> None:
         source, update = self.sources[name], self._left[name].popleft()
@@ -265,7 +297,11 @@ class EngineWorld:
         self._carry_out(group, action)
 
     def _manager_done(self, group: int, view: str) -> None:
-        self._step((group, self._managers[group].done[view].popleft()))
+        managers = self._managers[group]
+        job, cuts = managers.todo[view].popleft()
+        change = self._computed(managers, view, job, cuts)
+        if view in job.concerned:
+            self._step((group, m.ChangeComputed(job.job, view, {view: change})))
 
     def _audit(self) -> None:
         self._audits_left -= 1
@@ -310,7 +346,8 @@ class EngineWorld:
             case m.ReleaseCuts(ticket):
                 del self._cuts[group, ticket]
             case m.StartManagers(views, _, _, arrivals):
-                self._managers[group] = _Managers(views, done={view: deque() for view in views})
+                todo: dict[str, deque[_Computation]] = {view: deque() for view in views}
+                self._managers[group] = _Managers(views, taken=dict.fromkeys(views, 0), todo=todo)
                 self._tell(group, arrivals)
             case m.StopManagers():
                 self._managers.pop(group, None)
@@ -378,27 +415,45 @@ class EngineWorld:
         cuts = self._cuts[group, job.ticket]
         if not job.keeps:
             del self._cuts[group, job.ticket]
+        self.begun_at |= dict.fromkeys(job.concerned, self.now)
+        for name in job.told:
+            # A manager takes transactions in the order of arrival, and leaves none out.
+            numbers = [int(n) for n in numbers_of(job.batch)]
+            first = managers.taken[name] + 1
+            invariant(numbers == [*range(first, first + len(numbers))], f"{name} takes {numbers}")
+            managers.taken[name] = numbers[-1]
+            managers.todo[name].append((job, cuts))
+
+    def _computed(
+        self,
+        managers: _Managers,
+        name: str,
+        job: m.StartJob,
+        cuts: Mapping[str, SimulatedCut],
+    ) -> dict[int, Bag]:
+        """What a job changes in a view, with what is known of other transactions when it is computed."""
+        view = managers.views[name]
         before = dict(job.settled)
         for arrival in job.batch:
             source, first = arrival.transaction.source, arrival.transaction.number
             before[source] = min(before[source], first - 1)
         contents = self._contents(managers, cuts, job.reflected, before)
-        evaluate = {name: WholeView(pruned(v.definition)) for name, v in managers.views.items()}
-        shown = {n: evaluate[n].evaluated(_of(contents, managers.views[n])) for n in job.concerned}
-        changes: dict[str, dict[int, Bag]] = {name: {} for name in job.concerned}
+        whole = WholeView(pruned(view.definition))
+        shown = whole.evaluated(_of(contents, view))
+        nothing = Bag(shown.schema)
+        found: dict[int, Bag] = {}
         for arrival in job.batch:
+            place = arrival.transaction.source, arrival.transaction.number
+            if not {*view.definition.relations}.isdisjoint(arrival.transaction.relations):
+                invariant(place in managers.told, f"{name} needs {place}, which is forgotten")
             _apply(contents, arrival, 1)
-            for name in job.concerned:
-                after = evaluate[name].evaluated(_of(contents, managers.views[name]))
-                changes[name][arrival.number] = after + -shown[name]
-                shown[name] = after
-        for name, found in changes.items():
-            if managers.views[name].choice.level is not Level.COMPLETE:
-                total = Bag(shown[name].schema)
-                for change in found.values():
-                    total = total + change
-                found = {job.batch[-1].number: total}
-            managers.done[name].append(m.ChangeComputed(job.job, name, {name: found}))
+            after = whole.evaluated(_of(contents, view))
+            if after != shown:
+                found[arrival.number] = after + -shown
+            shown = after
+        if view.choice.level is not Level.COMPLETE:
+            return {job.batch[-1].number: sum(found.values(), nothing)}
+        return found
 
     def _contents(
         self,
@@ -469,6 +524,8 @@ class EngineWorld:
     def _commit_epoch(self, group: int, commit: m.Commit) -> None:
         ledger = self.ledger
         numbers = [int(n) for n in numbers_of(commit.batch)]
+        shown = {number for each in commit.contents for found in each.values() for number in found}
+        invariant(shown <= {*numbers}, "a list has changes of what is not committed with it")
         cut = _numbers({v: ledger.positions[v] for v in commit.views})
         changes: dict[str, dict[int, Bag]] = {}
         for contents in commit.contents:
@@ -491,6 +548,9 @@ class EngineWorld:
         ledger.commits += 1
         self._advance(commit.positions)
         self._committed_ties()
+        told = self._managers[group].told
+        for place in [p for p, each in told.items() if each.number <= commit.forget_upto]:
+            del told[place]
         self._step((group, m.Committed(commit.number)))
 
     def _advance(self, positions: m.ViewPositions) -> None:
