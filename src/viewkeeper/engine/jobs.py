@@ -85,7 +85,7 @@ class Jobs:
         views: Mapping[str, View],
         first_serial: int,
         apart: Iterable[str] = (),
-        kept_max: int = Limits.kept_batches_max,
+        limits: Limits = Limits(),  # noqa: B008  (immutable)
     ) -> None:
         """What waits for the views ``apart``, which are periodic, never shares a row with what need not."""
         promises = [Promise(view.choice.level) for view in views.values()]
@@ -94,7 +94,7 @@ class Jobs:
         self.level = min((promise.level for promise in promises), default=Level.COMPLETE)
         self.by_row: dict[int, BatchRow] = {}
         self._apart = tuple(apart)
-        self._kept_max = kept_max
+        self._limits = limits
         # Rows that no view has begun, in order; and for each view, those of them that concern it.
         self.waiting: dict[int, BatchRow] = {}
         self._waiting_of: dict[str, deque[int]] = {view: deque() for view in views}
@@ -184,13 +184,26 @@ class Jobs:
             of_rows.setdefault(tuple(rows_of), []).append(view)
         for view, passed in self._passed.items():
             stretch = passed, self._may_be_told_upto(view)
-            is_wanted = stretch in stretches or len(self._kept) > self._kept_max
+            is_wanted = stretch in stretches or self._keeps_too_much
             if view not in mine and stretch[1] > passed and is_wanted:
                 stretches.setdefault(stretch, {}).setdefault((), []).append(view)
         jobs = [job for (since, end), of in stretches.items() for job in self._jobs(since, end, of)]
         self._looked = None
         self._drop_kept()
         return jobs
+
+    @property
+    def must_tell(self) -> bool:
+        """Whether too much is kept for views that could be told of it."""
+        return self._keeps_too_much and any(
+            self._may_be_told_upto(view) > passed for view, passed in self._passed.items()
+        )
+
+    @property
+    def _keeps_too_much(self) -> bool:
+        limits = self._limits
+        is_large = self.kept_rows * 2 > limits.backlog_rows_max
+        return is_large or len(self._kept) > limits.kept_batches_max
 
     def _may_be_told_upto(self, view: str) -> int:
         """The last row of which a view can be told: not while it computes, for it would hold the cuts until then."""

@@ -147,7 +147,7 @@ class GroupMachine:
         self.predecessors = predecessors
         # What arrived while its predecessors were at work.
         self._inbox: deque[Delivery | Unit | Finish | NoteWanted] = deque()
-        self.jobs = Jobs(views, 1)
+        self.jobs = Jobs(views, 1, (), limits)
         self.applied: dict[str, int] = {}
         self.backlog_rows = 0
         self._commits: dict[int, tuple[int, ...]] = {}
@@ -367,12 +367,7 @@ class GroupMachine:
         self.applied = dict.fromkeys(self.scope.sources, 0)
         periods = {n: period_seconds(v.definition) for n, v in self.scope.views.items()}
         self._periods = {name: period for name, period in periods.items() if period is not None}
-        self.jobs = Jobs(
-            self.scope.views,
-            self.jobs.next_serial,
-            self._periods,
-            self.limits.kept_batches_max,
-        )
+        self.jobs = Jobs(self.scope.views, self.jobs.next_serial, self._periods, self.limits)
         self._commits = {}
         self._changed = None
         self.backlog_rows = sum(arrival.rows for arrival in arrivals)
@@ -513,7 +508,7 @@ class GroupMachine:
     def _may_begin(self, now: float) -> bool:
         if self.is_resting or self.intake.due or self.pending.new or self._readers:
             return False
-        return bool(self._held(now)[1]) or self._may_close(now)
+        return bool(self._held(now)[1]) or self._may_close(now) or self.jobs.must_tell
 
     def _may_close(self, now: float) -> bool:
         """Whether something has arrived that need not wait: it was seen to change what only views read that can
@@ -948,10 +943,15 @@ class GroupMachine:
     @property
     def is_full(self) -> bool:
         """Whether the feeds should wait before they bring more."""
-        needs_all = self._cuts is not None and self._cuts.snapshots is not None
-        if needs_all or self.intake.comes_to_its_end or self.is_over:
-            return False
-        return self._holds_too_much
+        return self._holds_too_much and not (self.needs_feeds or self.is_done or self.is_over)
+
+    @property
+    def needs_feeds(self) -> bool:
+        """Whether it can't go on before the feeds bring more: they must pass its cuts, or come to its end, or
+        tell the schema change that broke a query."""
+        waits_for_bounds = self._cuts is not None and self._cuts.snapshots is not None
+        comes_to_its_end = self.intake.comes_to_its_end
+        return waits_for_bounds or comes_to_its_end or self._broken is not None
 
     @property
     def _holds_too_much(self) -> bool:

@@ -136,7 +136,9 @@ class Engine:
 
     def is_full(self, source: str) -> bool:
         """Whether the source's feed should wait before it brings more."""
-        return any(g.is_full for g in self.listening if source in g.scope.sources)
+        groups = [group for group in self.listening if source in group.scope.sources]
+        # A group that waits for the feed must not wait for another one that has too much.
+        return any(g.is_full for g in groups) and not any(g.needs_feeds for g in groups)
 
     @property
     def listening(self) -> tuple[GroupMachine, ...]:

@@ -67,7 +67,11 @@ class _Draw:
         )
         mix = self._mix
         if mix.is_periodic or mix.is_slow:
-            limits = replace(limits, kept_batches_max=self._random.choice((1, 3, 64)))
+            limits = replace(
+                limits,
+                kept_batches_max=self._random.choice((1, 3, 64)),
+                backlog_rows_max=self._random.choice((5, 500_000, 500_000)),
+            )
         slow = [n for n in views if mix.is_slow and self._random.random() < 0.5]
         return EngineScenario(
             initial,

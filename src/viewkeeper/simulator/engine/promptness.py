@@ -34,10 +34,11 @@ class _Missing:
 
 def late(world: EngineWorld) -> list[str]:
     """The transactions that should be committed by now, in words."""
-    if any(source.hidden for source in world.sources.values()):
+    sources, engine = world.sources, world.engine
+    if any(each.hidden or engine.is_full(name) for name, each in sources.items()):
         return []
     found: list[str] = []
-    for group in world.engine.groups:
+    for group in engine.groups:
         is_at_rest = group.is_idle and not (group.is_over or group.predecessors)
         if is_at_rest and not group.intake.due and group.wake_at > world.now + SOON_SECONDS:
             found += _late_in(world, group)

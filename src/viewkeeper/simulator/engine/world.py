@@ -253,7 +253,7 @@ class EngineWorld:
         moves: list[Callable[[], None]] = []
         slow: list[Callable[[], None]] = []
         for name, source in self.sources.items():
-            if self._feeds[name].at < source.end:
+            if self._feeds[name].at < source.end and not self.engine.is_full(name):
                 moves += [lambda name=name: self._deliver(name)] * 2  # type: ignore[misc]
             if self._on_their_way[name]:
                 moves.append(lambda name=name: self._arrive(name))  # type: ignore[misc]
@@ -264,7 +264,7 @@ class EngineWorld:
             for view, todo in managers.todo.items():
                 if todo:
                     is_slow = view in self.scenario.slow and self.random.randrange(SLOW_ODDS)
-                    done = lambda g=group, v=view: self._manager_done(g, v)  # type: ignore[misc]  # noqa: E731
+                    done = lambda g=group, v=view: self._manager_done(g, v)  # noqa: E731
                     (slow if is_slow else moves).append(done)
         return moves or slow
 
@@ -549,8 +549,8 @@ class EngineWorld:
         self._advance(commit.positions)
         self._committed_ties()
         told = self._managers[group].told
-        for place in [p for p, each in told.items() if each.number <= commit.forget_upto]:
-            del told[place]
+        for key in [k for k, each in told.items() if each.number <= commit.forget_upto]:
+            del told[key]
         self._step((group, m.Committed(commit.number)))
 
     def _advance(self, positions: m.ViewPositions) -> None:
