@@ -159,7 +159,7 @@ def freshness(
     writer.start()
     ages: list[float] = []
     phases: dict[str, list[float]] = {}
-    while writer.is_alive() or any(g.integrator.pending or g.jobs for g in pipeline.groups):
+    while writer.is_alive() or any(not group.is_settled for group in pipeline.groups):
         cycle = pipeline.cycle(0.05)
         if cycle is not None:
             shown = cycle.entry.committed_at

@@ -61,7 +61,7 @@ def repeat_deliveries(number: int, frame: object) -> None:
     def repeat() -> None:
         for pipeline in _pipelines:
             for source, position in pipeline.writer.latest.positions.items():
-                pipeline._follow(source, position)
+                pipeline.read_again(source, position)
 
     threading.Thread(target=repeat, daemon=True).start()
 

@@ -24,11 +24,12 @@ import numpy as np
 import pyarrow as pa
 
 from chaos.scenery import SHOP
+from viewkeeper.engine import cuts
+from viewkeeper.engine.machine import GroupMachine
 from viewkeeper.protocols.messages import TXN, Reflected
-from viewkeeper.runtime import epochs, exact_cuts
+from viewkeeper.runtime import epochs
 from viewkeeper.runtime.epochs import Epochs
 from viewkeeper.runtime.feeds import Delivery, Message
-from viewkeeper.runtime.keeping import Keeping
 from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.sources.interface import FeedItem, SourceTransaction
 from viewkeeper.sources.stretch import Numbers, one_by_one
@@ -82,11 +83,11 @@ def one_way_compensation(put: Set) -> None:
     def reflected_by(cut: object, applied: int, waiting: object) -> Reflected:
         return Reflected(applied)
 
-    def visible(self: Keeping, reflected: object) -> dict[str, None]:
-        return dict.fromkeys(self.sources)
+    def visible(self: GroupMachine, known: object) -> dict[str, None]:
+        return dict.fromkeys(self.scope.sources)
 
-    put(exact_cuts, "reflected_by", reflected_by)
-    put(Keeping, "_visible", visible)
+    put(cuts, "reflected_by", reflected_by)
+    put(GroupMachine, "_visible", visible)
 
 
 def ignore_restart_positions(put: Set) -> None:

@@ -5,13 +5,10 @@ a cut, compute, commit, follow, report), in the order in which they must be carr
 queue, socket, Arrow or Spark, and a relation's rows are opaque values. The live driver and the simulator carry out
 the same actions. Begin with `machine`, a group of views; `router` has the groups, `messages` what goes in and out.
 
-`machine` and `router` run in the simulator by now; live, `runtime`'s groups still follow the same rules by their own
-code, over the parts below (decision 144).
-
 | | |
 |---|---|
 | `router`, `machine`, `messages`, `limits` | the groups of a project; one group; what goes in and out |
 | `deliveries`, `transaction_ties`, `intake`, `integrator`, `unions` | transactions on their way in, numbered and put into batches; where groups become one |
 | `cuts`, `jobs`, `fan_outs`, `notes` | exact cuts, batches at work and painted, positions without rows |
-| `view`, `scope`, `schema_changes`, `pending_changes` | what a group keeps, and what schema changes do to it |
+| `view`, `scope`, `schema_changes`, `pending_changes`, `stored_changes` | what a group keeps, and what schema changes do to it |
 """

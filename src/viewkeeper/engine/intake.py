@@ -312,11 +312,12 @@ class Intake:
         ]
         return tuple(self.taken)
 
-    def names_of(self, source: str) -> tuple[str, ...]:
-        """The relations that the feed must bring, by the names that they had where it may stand."""
+    def names_of(self, source: str, begin: Position) -> tuple[str, ...]:
+        """The relations that a feed which begins there must bring, also by the names that they had."""
         names = list(self.scope.names_of(source))
         for change in reversed([c for c in self.taken if c.source == source]):
-            if change.renamed_to in names and change.relation not in names:
+            is_behind = self.compare(source, change.position, begin) > 0
+            if is_behind and change.renamed_to in names and change.relation not in names:
                 names.append(change.relation)
         return tuple(names)
 
@@ -355,11 +356,14 @@ class Intake:
 
     def _stretch_arrivals(self, stretch: Stretch) -> Iterator[Arrival]:
         source = stretch.source
-        if source in self.repeating:
-            first = stretch.position_of(int(stretch.marks[0]))
-            if self.compare(source, first, self.fed[source]) > 0:
-                self.repeating.discard(source)
-        is_plain = not self.is_parting and source not in self.repeating and not self.taken
+        first = stretch.position_of(int(stretch.marks[0]))
+        if source in self.repeating and self.compare(source, first, self.fed[source]) > 0:
+            self.repeating.discard(source)
+        has_old_shape = any(
+            change.source == source and self.compare(source, first, change.position) < 0
+            for change in self.taken
+        )
+        is_plain = not (self.is_parting or source in self.repeating or has_old_shape)
         if not self.takes_stretches or not is_plain:
             yield from self._arrivals(stretch.transactions())
         elif (arrival := self.integrator.stretch_arrived(stretch)) is not None:

@@ -161,6 +161,7 @@ class GroupMachine:
         self._readers: deque[int] = deque()
         self._weights: dict[RelationName, float] = {}
         self._weighed_at = -math.inf
+        self._has_begun = False
         # How long the periods of periodic views are, and when each view began its last job.
         self._periods: dict[str, float] = {}
         self._begun_at: dict[str, float] = {}
@@ -190,6 +191,10 @@ class GroupMachine:
 
     def step(self, event: Any, now: float) -> tuple[Action, ...]:
         """Take one event in; what is to be done about it, in order."""
+        if not self._has_begun:
+            self._has_begun = True
+            self.notes.noted_at = now
+            self._begun_at = dict.fromkeys(self._periods, now)
         self._now = now
         if self.is_over:
             self._tidy(event)
@@ -197,7 +202,7 @@ class GroupMachine:
             try:
                 self._take(event, now)
                 self._decide(now)
-            except Exception as error:
+            except BaseException as error:  # its driver's to judge: a group has no caller
                 self._fail(error)
         actions, self._actions = self._actions, []
         return tuple(actions)
@@ -213,6 +218,7 @@ class GroupMachine:
         self.has_failed = True
         self._release_common()
         self._drop_cuts()
+        self._refuse_readers(error)
         self._do(out.StopManagers())
         self._do(out.ReportError(error, is_final=True))
         self.wake_at = math.inf
@@ -253,7 +259,9 @@ class GroupMachine:
                     self._decision = decision
             case NoteWanted(source, position):
                 self.notes.want(source, position)
-            case Failed(error, job):
+            case Failed(error, job, is_final):
+                if is_final:
+                    raise error
                 self._take_failure(error, job)
             case Rest():
                 self.is_resting = True
@@ -308,14 +316,13 @@ class GroupMachine:
             self._loaded()
         if self.is_resting:
             return False
+        if self._readers and is_free and (self.intake.due or self.pending.new):
+            self._refuse_readers()
         if self.intake.due and is_free:
             return self._evolve(now)
         if self.pending.new and is_free:
             return self._open(Purpose.FILL)
         if self._readers and is_free:
-            if self.intake.due or self.pending.new:
-                self._do(out.RefuseReading(self._readers.popleft(), self._change_due))
-                return True
             return self._open(Purpose.READ)
         if may_begin:
             common, self._common = self._common, None
@@ -325,6 +332,12 @@ class GroupMachine:
                 self._do(out.ReleaseCuts(common.ticket))
             return self._open(Purpose.JOB)
         return self._idle(now)
+
+    def _refuse_readers(self, error: BaseException | None = None) -> None:
+        """They may try again; a group must not keep anybody waiting for what it can't say."""
+        readers, self._readers = self._readers, deque()
+        for reader in readers:
+            self._do(out.RefuseReading(reader, self._change_due, error))
 
     def _loaded(self) -> None:
         self.is_loaded = True
@@ -373,7 +386,9 @@ class GroupMachine:
         self.backlog_rows = sum(arrival.rows for arrival in arrivals)
         self._weights, self._weighed_at = {}, -math.inf
         scope = self.scope
-        self._do(out.StartManagers(scope.views, scope.sources, scope.watched, arrivals))
+        known = {r.name: r.schema for r in scope.evolution.catalog.relations}
+        watched = {name: known[name] for name in scope.watched}
+        self._do(out.StartManagers(scope.views, scope.sources, watched, arrivals))
 
     def _give_up_jobs(self) -> list[Arrival]:
         """All that is not committed; the managers' work counts for nothing."""
@@ -697,6 +712,7 @@ class GroupMachine:
         self.backlog_rows -= sum(self.jobs.by_row[row].rows for row in rows)
         if not self._commits:
             self.reached = dict(self._reaching)
+            self.intake.not_passed(self.reached)
             self.notes.note(self.reached, now)
         self._commit_all(self.jobs.committed(rows, number))
 
@@ -913,6 +929,7 @@ class GroupMachine:
         if not isinstance(error, SourceError):
             invariant(error is not None, "there is no error to deal with")
             raise cast(BaseException, error)
+        self._refuse_readers(error)
         if error.code in BROKEN:
             self._broken = error, now + self.limits.bound_wait_seconds
         elif not error.retryable:
@@ -1017,6 +1034,7 @@ class GroupMachine:
                 raise changed_while_uniting(union.taken[0])
         self.has_ended = self.is_done = True
         self._release_common()
+        self._refuse_readers()
         self._do(out.StopManagers())
         self._do(out.GroupEnded())
         return True
@@ -1074,6 +1092,11 @@ class GroupMachine:
         self._begin_again(uncommitted)
 
     # -- for people --------------------------------------------------------------------------------
+
+    @property
+    def not_taken_in(self) -> tuple[Any, ...]:
+        """What arrived while its predecessors are at work."""
+        return tuple(self._inbox)
 
     def oldest_commits(self) -> dict[str, dt.datetime]:
         """By source, when the oldest transaction that is on its way to the views was committed."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from viewkeeper.algebra.types import Schema
 from viewkeeper.engine.deliveries import Delivery
 from viewkeeper.engine.integrator import Arrival
 from viewkeeper.engine.schema_changes import Foreseen
@@ -94,10 +95,14 @@ class ChangeComputed:
 
 @dataclass(frozen=True)
 class Failed:
-    """An action could not be carried out, or a job not computed (``job``)."""
+    """An action could not be carried out, or a job not computed (``job``).
+
+    After ``is_final`` it is not known what the warehouse has: the group can't go on.
+    """
 
     error: BaseException
     job: int | None = None
+    is_final: bool = False
 
 
 @dataclass(frozen=True)
@@ -191,7 +196,7 @@ class StartManagers:
 
     views: Mapping[str, View]
     sources: tuple[str, ...]
-    watched: tuple[RelationName, ...]
+    watched: Mapping[RelationName, Schema]
     arrivals: tuple[Arrival, ...]
 
 
@@ -296,10 +301,11 @@ class ReadWhole:
 
 @dataclass(frozen=True)
 class RefuseReading:
-    """Whole relations can't be read now: a schema change is being taken."""
+    """Whole relations can't be read now: a schema change is being taken, or its source failed (``error``)."""
 
     reader: int
     change: SchemaChange | None
+    error: BaseException | None = None
 
 
 @dataclass(frozen=True)

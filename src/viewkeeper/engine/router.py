@@ -63,6 +63,8 @@ class Beginning:
     evolution: Evolution
     # Of each view, the schema changes that its definition is behind, though it may stand before them.
     taken: Mapping[str, tuple[SchemaChange, ...]] = field(default_factory=dict)
+    # Sources whose feed knows a table by its identity, whatever its name was.
+    by_identity: frozenset[str] = frozenset()
 
 
 class Engine:
@@ -88,7 +90,8 @@ class Engine:
         self.groups: list[GroupMachine] = []
         # Groups that have an end; until they have come to it they must know what cuts show.
         self.parting: list[GroupMachine] = []
-        self._numbers = 0
+        # All groups that there were: what was on its way for one that is over must be let go.
+        self.made: dict[int, GroupMachine] = {}
         self._actions: list[Addressed] = []
 
     def begin(self, now: float) -> tuple[Addressed, ...]:
@@ -111,9 +114,7 @@ class Engine:
                     if source in group.scope.read_sources:
                         self._step(group, event, now)
             case (int(number), inner):
-                for group in (*self.groups, *self.parting):
-                    if group.number == number:
-                        self._step(group, inner, now)
+                self._step(self.made[number], inner, now)
         return self._taken(now)
 
     def rest(self, numbers: Collection[int], now: float) -> tuple[Addressed, ...]:
@@ -122,6 +123,11 @@ class Engine:
 
     def resume(self, numbers: Collection[int], now: float) -> tuple[Addressed, ...]:
         return self._all_step(Resume(), numbers, now)
+
+    def read_again(self, source: str, position: Position, now: float) -> tuple[Addressed, ...]:
+        """Have a source's feed go back, as after a connection that was lost."""
+        self._follow(source, position)
+        return self._taken(now)
 
     def _all_step(self, event: Any, numbers: Collection[int], now: float) -> tuple[Addressed, ...]:
         for group in (*self.groups, *self.parting):
@@ -226,9 +232,9 @@ class Engine:
     ) -> GroupMachine:
         chosen = {name: self._beginning.views[name] for name in views}
         everywhere = {**self._routed, **starts}
-        self._numbers += 1
-        return self._make(
-            self._numbers,
+        number = len(self.made) + 1
+        group = self.made[number] = self._make(
+            number,
             chosen,
             self._beginning.evolution,
             everywhere,
@@ -239,6 +245,7 @@ class Engine:
             predecessors,
             () if predecessors else self._taken_by(chosen),
         )
+        return group
 
     def _taken_by(self, views: Iterable[str]) -> list[SchemaChange]:
         """The changes that some views have taken, in each source's order."""
@@ -327,13 +334,9 @@ class Engine:
             # It was sent back for another group just now, and has not brought all since: it never skips.
             position = at
         self._feeding[source] = position
-        groups = self.listening
-        known: dict[str, RelationSchema] = {}
-        for group in groups:
-            own = group.scope.names_of(source)
-            known |= schemas_of(group.scope.evolution.catalog, source, own)
         generation = self._generation[source] = self._generation[source] + 1
         self._units.go_back(source, generation)
+        known = self.known_of(source)
         follow = out.FollowFeed(source, self.relations_of(source), position, known, generation)
         # At once: feeds belong to no group, and a later generation must not be overtaken by an earlier one.
         self._actions.append((NO_GROUP, follow))
@@ -341,8 +344,28 @@ class Engine:
 
     def relations_of(self, source: str) -> tuple[str, ...]:
         """What the source's feed must bring."""
-        names = [name for group in self.listening for name in group.intake.names_of(source)]
+        names: list[str] = []
+        for group in self.listening:
+            if source in self._beginning.by_identity:
+                names += group.scope.names_of(source)
+            else:
+                names += group.intake.names_of(source, self._feeding[source])
         return tuple(dict.fromkeys([*names, *self._units.relations_of(source)]))
+
+    def known_of(self, source: str) -> dict[str, RelationSchema]:
+        """What the source's relations are where its feed stands, as far as the groups know them."""
+        at = self._feeding[source]
+        known: dict[str, RelationSchema] = {}
+        for group in self.listening:
+            scope, taken = group.scope, group.intake.taken
+            mine = schemas_of(scope.evolution.catalog, source, scope.names_of(source))
+            for change in reversed([c for c in taken if c.source == source]):
+                if change.before is not None and self._compare(source, change.position, at) > 0:
+                    # The views are behind it, and the feed is not: there the relation was another.
+                    mine.pop(change.renamed_to or change.relation, None)
+                    mine[change.relation] = change.before
+            known |= mine
+        return known
 
     # -- what others ask ---------------------------------------------------------------------------
 

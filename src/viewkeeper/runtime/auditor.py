@@ -80,7 +80,7 @@ class Auditor:
 
     def audit(self, pipeline: Pipeline, warehouse: Warehouse) -> dict[str, Any] | None:
         """Check the next view; its verdict for people and programs. None when there is no view."""
-        view = self.next_of([name for group in tuple(pipeline.groups) for name in group.views])
+        view = self.next_of([name for group in pipeline.groups for name in group.scope.views])
         found = None if view is None else self._checked(pipeline, warehouse, view)
         # It has read much that nobody needs any more.
         give_back()
@@ -119,7 +119,7 @@ class Auditor:
             return self._compared(pipeline, warehouse, tables), "marked, then whole"
         if not all(fits):
             return self._compared(pipeline, warehouse, tables), "fingerprint, then whole"
-        definition = pipeline.group_of(view).views[view].definition
+        definition = pipeline.group_of(view).scope.views[view].definition
         if can_sample(definition):
             found = sampled(pipeline, warehouse, view, self._settings.keys, self._randomness)
             if found.is_equal:

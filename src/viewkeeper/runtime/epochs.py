@@ -21,11 +21,12 @@ import pyarrow.compute as pc
 
 from viewkeeper.algebra.types import Schema
 from viewkeeper.coding import together
+from viewkeeper.engine.messages import CommitDefinitions
+from viewkeeper.engine.stored_changes import changes_to_json
 from viewkeeper.engine.view import View
-from viewkeeper.evolution.effects import Effect
 from viewkeeper.protocols.messages import TXN
 from viewkeeper.runtime.faults import failpoint
-from viewkeeper.sources.interface import Position, SchemaChange, Source
+from viewkeeper.sources.interface import Position, Source
 from viewkeeper.sources.stretch import Numbers
 from viewkeeper.spark.relation import SparkRelation
 from viewkeeper.views.level import Level
@@ -123,8 +124,13 @@ class Epochs:
                 first_txn=first, last_txn=last, views=views, cuts=cuts, places=told
             )
 
-    def fill(self, filled: Iterable[FilledView], cuts: Mapping[str, Cut]) -> Entry:
-        """New views, whole, with their stores, as they are at their cuts."""
+    def fill(
+        self,
+        filled: Iterable[FilledView],
+        cuts: Mapping[str, Cut],
+        others: CommitDefinitions | None = None,
+    ) -> Entry:
+        """New views, whole, with their stores, as they are at their cuts; and what became of other views."""
         views: dict[str, Extent] = {}
         definitions: dict[str, Definition] = {}
         for each in filled:
@@ -141,6 +147,9 @@ class Epochs:
         parts: dict[str, Any] = {
             "views": views, "definitions": definitions, "cuts": cuts, "dropped": replaced,
         }  # fmt: skip
+        if others is not None:
+            definitions |= _other_definitions(others)
+            parts["taken"] = _taken(others)
         anew = {name: reason for name, reason in self._rebuilt.items() if name in definitions}
         if not anew:
             return self._standing(**parts)
@@ -180,24 +189,12 @@ class Epochs:
             with self._lock:
                 self._tell_late()
 
-    def evolve(
-        self, views: Iterable[View], ended: Iterable[tuple[View, Effect]], change: SchemaChange
-    ) -> Entry:
+    def evolve(self, changed: CommitDefinitions) -> Entry:
         """Views with the same rows under another definition, and views that came to their end.
 
-        These stay readable, as they are, and nobody waits for them any more.
+        These stay readable, as they are, and no group keeps them any more.
         """
-        definitions = {view.name: view.stored() for view in views}
-        for view, effect in ended:
-            story = {
-                "source": change.source,
-                "relation": change.relation,
-                "statement": change.statement,
-                "effect": effect.kind.value,
-                "reason": effect.reason,
-            }
-            definitions[view.name] = replace(view.stored(), evolved=story)
-        return self._standing(definitions=definitions)
+        return self._standing(definitions=_other_definitions(changed), taken=_taken(changed))
 
     def extent(self, view: str, session: Any, schema: Schema) -> SparkRelation:
         """A view's rows as they are committed."""
@@ -345,6 +342,24 @@ def _rebuilding(reason: str, latest: Entry, view: str, cut: Cut) -> dict[str, An
             "to": dict(cut),
         },
     }
+
+
+def _other_definitions(changed: CommitDefinitions) -> dict[str, Definition]:
+    definitions = {view.name: view.stored() for view in changed.views}
+    for view, effect, change in changed.ended:
+        story = {
+            "source": change.source,
+            "relation": change.relation,
+            "statement": change.statement,
+            "effect": effect.kind.value,
+            "reason": effect.reason,
+        }
+        definitions[view.name] = replace(view.stored(), evolved=story)
+    return definitions
+
+
+def _taken(changed: CommitDefinitions) -> dict[str, tuple[Any, ...]]:
+    return dict.fromkeys(changed.told, tuple(changes_to_json(changed.taken)))
 
 
 def _extent(rows: Any) -> Extent:

@@ -6,13 +6,13 @@ import contextlib
 import shutil
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from viewkeeper.engine.integrator import Arrival, transactions_in
-from viewkeeper.protocols.messages import Reflected
+from viewkeeper.engine.messages import StartJob
 from viewkeeper.runtime.asking import Questions
 from viewkeeper.runtime.shared_cuts import SharedCuts
 from viewkeeper.spark.staged import Staging
@@ -51,12 +51,12 @@ class StageFolder:
 
 @dataclass(eq=False)
 class Job:
-    """The batch that row ``row`` of the view update table stands for.
+    """A batch that some views are brought over; ``serial`` names it in its group.
 
     It holds its cuts until the last view manager has asked what it needs.
     """
 
-    row: int
+    serial: int
     batch: tuple[Arrival, ...]
     # The views that the batch changes, and all that have to take note of it.
     concerned: tuple[str, ...]
@@ -93,20 +93,11 @@ class Job:
                 self._cuts.let_go()
 
 
-def make_job(
-    row: int,
-    batch: tuple[Arrival, ...],
-    concerned: tuple[str, ...],
-    told: tuple[str, ...],
-    held: SharedCuts,
-    reflected: Mapping[str, Reflected],
-    session: Any,
-    clock: Stopwatch,
-    *,
-    is_followed: bool,
-) -> Job:
-    """A job at cuts that are held for it. ``is_followed``: by another one at the same cuts."""
+def make_job(wanted: StartJob, held: SharedCuts, session: Any) -> Job:
+    """A job at cuts that are held for it."""
+    clock = Stopwatch()
     stage = StageFolder(session)
     staging = Staging(session, stage.path)
-    questions = held.questions.in_earnest(reflected, staging, remembers=is_followed)
-    return Job(row, batch, concerned, told, questions, stage, clock, held)
+    questions = held.questions.in_earnest(wanted.reflected, staging, remembers=wanted.keeps)
+    who = wanted.concerned, wanted.told
+    return Job(wanted.job, wanted.batch, *who, questions, stage, clock, held)

@@ -212,7 +212,7 @@ class Keeper(OpenProject):
             try:
                 yield pipeline
             finally:
-                if any(group.has_evolved for group in pipeline.groups):
+                if pipeline.has_evolved:
                     self._read = None  # the ledger has them as they became
 
     def _set_up(

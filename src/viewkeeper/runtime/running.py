@@ -301,7 +301,7 @@ class Running:
         """Compare views with their sources; each one's group rests meanwhile, the others go on."""
         self._requests.answer(request, TAKEN, {})
         try:
-            kept = [name for group in pipeline.groups for name in group.views]
+            kept = [name for group in pipeline.groups for name in group.scope.views]
             for name in request.views:
                 self._keeper.known_view(name)
                 if name not in kept:
@@ -309,7 +309,7 @@ class Running:
             warehouse = self._keeper.warehouse()
             found = [audited(pipeline, warehouse, name) for name in request.views or kept]
         except ViewkeeperError as error:
-            if error.code == SCHEMA_CHANGING and pipeline.waiting_for_word is None:
+            if error.code == SCHEMA_CHANGING and pipeline.waiting_for_decision is None:
                 return  # the views take the change at once: done at one of the next looks
             self._requests.answer(request, FAILED, error.as_dict())
         else:
@@ -383,13 +383,13 @@ def caught_up(pipeline: Pipeline) -> None:
 
 def refuse_to_wait(pipeline: Pipeline) -> None:
     """A schema change that waits for approval keeps views back: say so instead of waiting, too."""
-    waiting = pipeline.waiting_for_word
+    waiting = pipeline.waiting_for_decision
     if waiting is not None:
         group, change = waiting
         raise ViewkeeperError(
             "waits-for-approval",
             f"a change of {change.source}.{change.relation} waits for your word",
-            detail=f"until then {', '.join(sorted(group.views))} can't catch up",
+            detail=f"until then {', '.join(sorted(group.scope.views))} can't catch up",
             hint="viewkeeper evolve shows what it does; approve or reject it, then run again",
         )
 

@@ -1,7 +1,7 @@
 """A sample of a view's rows, computed anew from the sources at exactly the view's own cut.
 
 The sources are asked for the rows of a few keys and what they join with, by the same keyed questions that
-keep the view: the price of a small batch, however large the view is. The view's group rests meanwhile.
+keep the view: the price of a small batch, however large the view is. The view's group commits nothing meanwhile.
 """
 
 from __future__ import annotations
@@ -34,25 +34,20 @@ def sampled(
     pipeline: Pipeline, warehouse: Warehouse, view: str, keys: int, randomness: random.Random
 ) -> Audit:
     """Compare the rows of some keys with the sources; for a view that `can_sample`."""
-    group = pipeline.group_of(view)
-    group.rest()
-    try:
-        # As the view is now that its group rests: it may have evolved since.
-        definition = pruned(group.views[view].definition)
+    # As the view is now that its group stands still: it may have evolved since.
+    with pipeline.reading(view) as (known, reading):
+        definition = pruned(known.definition)
         by = picked(definition)
         if by is None:
             raise LookupError(view)
         snapshot = warehouse.snapshot(pipeline.writer.latest.last_txn)
         values = snapshot.some_values(view, by.output, keys, randomness)
         values = values + absent_values(definition, by, values, keys, randomness)
-        with group.reading() as reading:
-            expected = _restricted(definition, by, values, reading)
-            stored = snapshot.rows_with(view, by.output, values).drop_columns([TXN])
-            found = bag_of(stored, definition.schema)
-            difference: Bag = found - expected.to_bag()
-            rows = sum(count for _, count in found.sorted())
-    finally:
-        group.start()
+        expected = _restricted(definition, by, values, reading)
+        stored = snapshot.rows_with(view, by.output, values).drop_columns([TXN])
+        found = bag_of(stored, definition.schema)
+        difference: Bag = found - expected.to_bag()
+        rows = sum(count for _, count in found.sorted())
     return audit_of(view, snapshot.txn, rows, difference, checked=f"{len(values)} keys")
 
 

@@ -1,22 +1,18 @@
 """Open cuts that several jobs are asked at, one after the other.
 
 A backlog is worked off in several batches. All of it is visible at the cuts of the first one, so the others are
-asked for there, too: nobody waits until a feed has passed new cuts, and an answer that two batches need is
-asked for once. How long a source has to keep such a snapshot is limited.
+asked for there, too: no job waits until a feed has passed new cuts, and an answer that two batches need is
+asked for once. The engine says for how long.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from viewkeeper.runtime.asking import Questions
 from viewkeeper.sources.interface import Cut
-
-# Older cuts are asked nothing new.
-SECONDS_MAX = 10.0
 
 
 class SharedCuts:
@@ -26,7 +22,6 @@ class SharedCuts:
         """``questions`` at the cuts, which ``opened`` closes."""
         self.questions = questions
         self._opened = opened
-        self._until = time.monotonic() + SECONDS_MAX
         self._holders = 1
         self._lock = threading.Lock()
 
@@ -34,10 +29,9 @@ class SharedCuts:
     def cuts(self) -> Mapping[str, Cut]:
         return self.questions.cuts
 
-    @property
-    def seconds_left(self) -> float:
-        """For so long another job may be begun at them."""
-        return max(0.0, self._until - time.monotonic())
+    def before_closing(self, call: Callable[[], None]) -> None:
+        """Have something ended before the cuts are closed."""
+        self._opened.callback(call)
 
     def hold(self) -> SharedCuts:
         """For somebody else who holds them already."""

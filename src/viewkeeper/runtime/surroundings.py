@@ -14,7 +14,7 @@ from viewkeeper.runtime.bulk_reading import OnRows
 from viewkeeper.runtime.epochs import Epochs
 from viewkeeper.runtime.evolution_log import EvolutionLog
 from viewkeeper.runtime.pacing import Pace
-from viewkeeper.sources.interface import Position, Source
+from viewkeeper.sources.interface import Source
 from viewkeeper.spark.session import Spark
 from viewkeeper.warehouse.entries import Entry
 
@@ -53,15 +53,9 @@ class Surroundings:
     epochs: Epochs
     limits: Limits
     paces: Mapping[str, Pace]
-    # Told of epochs, of errors (the group tries again after those that pass), and of the end.
+    # Gets epochs, errors (after those that pass, a group tries again), and what ended a group.
     report: Callable[[Cycle | BaseException], None]
-    # Told when a group is ready to keep its views.
-    loaded: Callable[[], None]
     on_rows: OnRows = lambda name, rows: None
-    # Told what happens, in the form of the command line's events.
+    # Gets what happens, in the form of the command line's events.
     tell: Callable[[dict[str, Any]], None] = lambda event: None
-    # Has the feed of a source read what its groups need now, from a position on.
-    follow: Callable[[str, Position], int] = lambda source, position: 0
-    # Has a source's feed opened again.
-    renew: Callable[[str], None] = lambda source: None
     log: EvolutionLog = field(default_factory=EvolutionLog)

@@ -329,6 +329,8 @@ class Source(Closable):
 
     name: str
     kind: str
+    # Whether its feed goes on bringing a table's rows under whatever name the table had; else names are all it has.
+    knows_tables_by_identity = True
 
     @abstractmethod
     def schemas(self, relations: Sequence[str] | None = None) -> Mapping[str, RelationSchema]:

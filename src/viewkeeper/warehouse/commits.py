@@ -52,7 +52,8 @@ class EpochCommit:
     already known: what is before them is in every view, so feeds may start there. ``cuts`` gives the
     positions that single views have reached, where that is news. A view in ``definitions`` gets a new
     version of its definition; it needs an `Extent` when it is new or its columns change. ``ties`` are
-    sets of views that one transaction changes together.
+    sets of views that one transaction changes together. ``taken``: of views, the schema changes that
+    their definitions are behind, though their positions may be before them.
     """
 
     first_txn: int
@@ -64,6 +65,7 @@ class EpochCommit:
     cut: Json = None
     dropped: frozenset[str] = frozenset()
     ties: tuple[frozenset[str], ...] = ()
+    taken: Mapping[str, tuple[Json, ...]] = field(default_factory=dict)
     # Which transactions its numbers stand for, where views of other groups read their sources, too.
     places: str = ""
 
@@ -163,6 +165,9 @@ def epoch_entry(
         for view in tie & views.keys():
             tied = tuple(sorted((tie | set(views[view].tied)) - {view}))
             views[view] = replace(views[view], tied=tied)
+    for view, changes in commit.taken.items():
+        if view in views:
+            views[view] = replace(views[view], taken=changes)
     return replace(
         latest,
         entry=number,

@@ -151,6 +151,8 @@ class ViewState:
     positions: Mapping[str, Json] = field(default_factory=dict)
     # Views that some transaction was seen to change together with this one.
     tied: tuple[str, ...] = ()
+    # Schema changes that the definition is behind, though the positions may be before them.
+    taken: tuple[Json, ...] = ()
     # Of the files that the version names (`checksums.seal_of`); none in what an older Viewkeeper wrote.
     seal: str = ""
 
@@ -166,7 +168,9 @@ class ViewState:
         }
         # An older Viewkeeper reads what it knows.
         return {
-            name: value for name, value in said.items() if name not in ("tied", "seal") or value
+            name: value
+            for name, value in said.items()
+            if name not in ("tied", "taken", "seal") or value
         }
 
     @classmethod
@@ -174,7 +178,8 @@ class ViewState:
         published = Published(**value["published"]) if value["published"] else None
         definition = Definition.from_json(value["definition"])
         read = {"definition": definition, "published": published}
-        return cls(**(value | read | {"tied": tuple(value.get("tied", ()))}))
+        lists = {name: tuple(value.get(name, ())) for name in ("tied", "taken")}
+        return cls(**(value | read | lists))
 
 
 @dataclass(frozen=True)

@@ -146,10 +146,10 @@ def test_views_live_on_through_schema_changes_on_three_databases(shop, running_s
         changed = [e for e in events if e["event"] == "schema_changed"]
         assert len(changed) == len(STEPS)
         group = pipeline.group_of("sales")
-        assert group.views["sales"].definition.schema.names == (
+        assert group.scope.views["sales"].definition.schema.names == (
                 "o_id", "qty", "cust_id", "name", "rname",
             )  # fmt: skip
-        assert {r.relation for r in group.relations} == {"orders", "clients", "areas"}
+        assert {r.relation for r in group.scope.relations} == {"orders", "clients", "areas"}
     # A restart finds the views as they became, though their files still say what was.
     shop.run("shop", "UPDATE areas SET label = 'the last one' WHERE area_id = 4")
     with Keeper.open(shop.folder) as keeper:
@@ -285,7 +285,7 @@ def test_a_storm_of_schema_changes_ends_consistent(shop, running_spark):
         for view in ("sales", "per_region"):
             audit = audited(pipeline, keeper.warehouse(), view)
             assert audit.is_equal, audit
-        read = pipeline.group_of("sales").relations
+        read = pipeline.group_of("sales").scope.relations
         assert {name.source: name.relation for name in read} == storm.names
     print(f"{storm.count} changes, {len(changed)} taken, all views equal")  # noqa: T201
 

@@ -60,7 +60,7 @@ def test_one_slow_view_of_four_leaves_every_epoch_consistent(shop, running_spark
         recording = Recording(pipeline)
         books = shop.witness(recording.definitions)
         pipeline.load()
-        assert [sorted(group.views) for group in pipeline.groups] == [sorted(pipeline.views)]
+        assert [sorted(group.scope.views) for group in pipeline.groups] == [sorted(pipeline.views)]
         warehouse, first = keeper.warehouse(), 0
         # On a machine that is busy few epochs may do for all of it: then more is written.
         while warehouse.latest().epoch <= 3:
@@ -140,7 +140,7 @@ def test_a_transaction_over_two_groups_makes_them_one(shop, running_spark):
             shop.commit("shop", writer)
         writer.close()
         recording.catch_up()
-        assert [sorted(group.views) for group in pipeline.groups] == [sorted(pipeline.views)]
+        assert [sorted(group.scope.views) for group in pipeline.groups] == [sorted(pipeline.views)]
         warehouse = keeper.warehouse()
         found = verdict(warehouse, recording.definitions, books)
         assert found.meets(Level.COMPLETE), found.problem
@@ -153,7 +153,7 @@ def test_a_transaction_over_two_groups_makes_them_one(shop, running_spark):
     # The next run knows it from the ledger, before it has seen any transaction.
     with Keeper.open(shop.folder) as keeper, keeper.pipeline() as pipeline:
         pipeline.load()
-        assert [sorted(group.views) for group in pipeline.groups] == [sorted(pipeline.views)]
+        assert [sorted(group.scope.views) for group in pipeline.groups] == [sorted(pipeline.views)]
 
 
 def test_a_view_that_joins_two_groups_starts_where_both_have_come_to(shop, running_spark):
@@ -166,10 +166,9 @@ def test_a_view_that_joins_two_groups_starts_where_both_have_come_to(shop, runni
         # Only one of the groups comes to see this: they stand at different cuts afterwards.
         with keeper.pipeline() as pipeline:
             pipeline.load()
-            pipeline.group_of("living").rest()
-            while not pipeline.has_applied({"shop": pipeline.committed_now()["shop"]}):
-                pipeline.cycle(0.1)
-            pipeline.group_of("living").start()
+            with pipeline.paused("living"):
+                while not pipeline.has_applied({"shop": pipeline.committed_now()["shop"]}):
+                    pipeline.cycle(0.1)
     shop.write_view("sales", SALES)
     Traffic(shop, writers=2, transactions=10, first=2).start().join()
     with Keeper.open(shop.folder) as keeper:

@@ -80,14 +80,14 @@ def test_an_old_key_is_not_believed(shop, running_spark):
     ):
         pipeline.load()
         group = pipeline.group_of("keyed")
-        assert group.views["keyed"].choice.protocol == "c-strobe"
+        assert group.scope.views["keyed"].choice.protocol == "c-strobe"
         for source, table in (("shop", "orders"), ("crm", "customers")):
             for statement in (ANOTHER_KEY[source], COPIES[source], f"TRUNCATE TABLE {table}"):
                 shop.run(source, statement)
                 settle(pipeline, {"shop": orders})
                 for view in ("sales", "keyed"):
                     assert audit(pipeline, keeper, view).is_equal, (statement, view)
-        assert pipeline.group_of("keyed").views["keyed"].choice.protocol != "c-strobe"
+        assert pipeline.group_of("keyed").scope.views["keyed"].choice.protocol != "c-strobe"
     # A new run, without permission, finds the view kept by a protocol that needs no keys.
     with Keeper.open(shop.folder) as keeper:
         keeper.run_until_caught_up()

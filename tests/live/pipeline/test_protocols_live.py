@@ -140,7 +140,7 @@ def test_every_protocol_keeps_its_view_at_its_level_with_the_papers_messages(
             recordings = [Recording(pipeline, complete), Recording(pipeline, strong)]
             books = shop.witness(d for r in recordings for d in r.definitions)
             pipeline.load()
-            assert {frozenset(g.views) for g in pipeline.groups} == {
+            assert {frozenset(g.scope.views) for g in pipeline.groups} == {
                 frozenset(complete),
                 frozenset(strong),
                 frozenset({"periodic"}),
@@ -149,12 +149,9 @@ def test_every_protocol_keeps_its_view_at_its_level_with_the_papers_messages(
             for source, statement in SINGLE:
                 commit(shop, [(source, statement)])
                 catch_up(pipeline, recordings)
-            singles = {n: c.messages for g in pipeline.groups for n, c in g.message_counts.items()}
-            for group in pipeline.groups:
-                group.rest()
-            commit(shop, BURST)
-            for group in pipeline.groups:
-                group.start()
+            singles = {n: c.messages for n, c in pipeline.message_counts().items()}
+            with pipeline.paused():
+                commit(shop, BURST)
             catch_up(pipeline, recordings)
             with capsys.disabled():
                 print_counts(pipeline, singles)
@@ -171,7 +168,7 @@ def test_every_protocol_keeps_its_view_at_its_level_with_the_papers_messages(
             assert len(recordings[1].numbers) == len(SINGLE) + 1
             # What a periodic view has heard of waits for its hour.
             shop.run("shop", "INSERT INTO slow VALUES (1)")
-            while not pipeline.group_of("hourly").integrator.pending:
+            while not pipeline.group_of("hourly").intake.integrator.pending:
                 pipeline.cycle(0.1)
             assert warehouse.read_arrow("hourly").num_rows == 0
         # Managers that begin anew start from what the warehouse has; nobody waits for an hour then.
@@ -224,9 +221,8 @@ def catch_up(pipeline, recordings) -> None:
 def print_counts(pipeline, singles) -> None:
     """For people to compare."""
     lines = [f"{'protocol':16} {'3 updates':>9} {'all':>5} {'reads':>5} {'rows':>5}  the paper"]
-    for group in pipeline.groups:
-        for name, counts in group.message_counts.items():
-            paper = FIGURES[name][1] if name in FIGURES else "as its text does not choose"
-            figures = f"{counts.messages:5} {counts.reads:5} {counts.rows:5}"
-            lines.append(f"{name:16} {singles[name]:9} {figures}  {paper}")
+    for name, counts in pipeline.message_counts().items():
+        paper = FIGURES[name][1] if name in FIGURES else "as its text does not choose"
+        figures = f"{counts.messages:5} {counts.reads:5} {counts.rows:5}"
+        lines.append(f"{name:16} {singles[name]:9} {figures}  {paper}")
     write_line("\n" + "\n".join(lines))

@@ -169,8 +169,8 @@ def test_views_go_on_while_tables_are_renamed_and_columns_change(shop, running_s
             assert version["evolved"]["relation"] == changed[-1]["relation"]
             print(f"{statement}: {time.monotonic() - began:.1f} s")  # noqa: T201
         group = pipeline.group_of("rich")
-        assert {r.relation for r in group.relations} == {"purchases", "clients", "areas"}
-        names = group.views["sales"].definition.schema.names
+        assert {r.relation for r in group.scope.relations} == {"purchases", "clients", "areas"}
+        names = group.scope.views["sales"].definition.schema.names
         assert names == ("o_id", "cust_id", "points", "rname")
     assert len(told(shop, "sales")) == len(STEPS) + 1
 
@@ -209,15 +209,13 @@ def test_what_waits_when_a_table_is_rewritten_is_jumped_over(shop, running_spark
     ):
         pipeline.load()
         for source, written, changed in REWRITES:
-            group = pipeline.group_of("sales")
-            group.rest()
-            writer = shop.databases[source].writer()
-            writer.begin()  # in MariaDB the second statement ends it
-            writer.run(written)
-            writer.run(changed)
-            writer.commit()
-            writer.close()
-            group.start()
+            with pipeline.paused():
+                writer = shop.databases[source].writer()
+                writer.begin()  # in MariaDB the second statement ends it
+                writer.run(written)
+                writer.run(changed)
+                writer.commit()
+                writer.close()
             settle(pipeline, {})
             for view in ("sales", "rich"):
                 assert audit(pipeline, keeper, view).is_equal, (changed, view)
@@ -242,11 +240,9 @@ def test_a_row_that_was_committed_before_a_rewrite_shows_with_it_or_before(shop,
     )
     with Keeper.open(shop.folder, allow_setup=True) as keeper, keeper.pipeline() as pipeline:
         pipeline.load()
-        group = pipeline.group_of("noted")
-        group.rest()
-        shop.run("shop", "INSERT INTO notes VALUES (2, 'second')")
-        shop.run("shop", "ALTER TABLE orders ALTER COLUMN qty TYPE BIGINT USING qty * 10")
-        group.start()
+        with pipeline.paused():
+            shop.run("shop", "INSERT INTO notes VALUES (2, 'second')")
+            shop.run("shop", "ALTER TABLE orders ALTER COLUMN qty TYPE BIGINT USING qty * 10")
         settle(pipeline, {})
         assert audit(pipeline, keeper, "noted").is_equal
         warehouse = keeper.warehouse()

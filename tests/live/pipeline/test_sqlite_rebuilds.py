@@ -311,7 +311,7 @@ def test_what_waited_from_before_a_rebuild_is_shown_together_with_it(
         group = pipeline.group_of("sales")
         writer.run("UPDATE orders SET qty = 77 WHERE order_id = 3")
         deadline = time.monotonic() + WAIT_SECONDS_MAX
-        while not group.integrator.pending:
+        while not group.intake.integrator.pending:
             assert time.monotonic() < deadline
             go_on(pipeline)
         migrate(database, "values changed")

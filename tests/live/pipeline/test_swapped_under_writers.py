@@ -68,7 +68,7 @@ def test_a_view_means_the_table_that_has_the_name(shop, running_spark):
         settle(pipeline, {"crm": customers})
         assert audit(pipeline, keeper, "places").is_equal
         assert min(row[1] for row in rows(shop, "places")) > 2000
-        assert {r.relation for r in pipeline.group_of("places").relations} == {
+        assert {r.relation for r in pipeline.group_of("places").scope.relations} == {
             "customers",
             "regions",
         }

@@ -8,7 +8,8 @@ import threading
 from types import SimpleNamespace
 from typing import Any
 
-from viewkeeper.runtime.managers.threads import ChangeComputed, ManagerFailed, TakingTurns
+from viewkeeper.engine.messages import ChangeComputed, Failed
+from viewkeeper.runtime.managers.threads import TakingTurns
 from viewkeeper.runtime.message_counts import MessageCounts
 
 
@@ -25,15 +26,15 @@ class Manager:
 
     def maintain(self, job) -> dict[str, Any]:
         job.gate.wait(300)
-        self.noted.append(("did", job.row))
-        self.did.put(job.row)
+        self.noted.append(("did", job.serial))
+        self.did.put(job.serial)
         self.counts.transactions += 1
         if job.fails:
             raise RuntimeError("on purpose")
-        return {"v": job.row}
+        return {"v": job.serial}
 
     def pass_over(self, job) -> None:
-        self.noted.append(("passed", job.row))
+        self.noted.append(("passed", job.serial))
 
     def settled(self, numbers) -> None:
         self.noted.append(("settled", dict(numbers)))
@@ -41,7 +42,7 @@ class Manager:
 
 def job(row: int, *, concerned: bool = True, fails: bool = False) -> SimpleNamespace:
     return SimpleNamespace(
-        row=row,
+        serial=row,
         concerned=("v",) if concerned else (),
         gate=threading.Event(),
         fails=fails,
@@ -65,7 +66,7 @@ def test_the_second_job_is_done_while_the_first_is_under_way_and_told_of_after_i
     assert told.empty()
     jobs[0].gate.set()
     jobs[2].gate.set()
-    assert [told.get(timeout=300).job.row for _ in jobs] == [1, 2, 3]
+    assert [told.get(timeout=300).job for _ in jobs] == [1, 2, 3]
     tandem.stop()
     settled = [("settled", {"s": number}) for number in (1, 2, 3)]
     arrived = ("arrived", ("t1", "t2"))
@@ -82,7 +83,7 @@ def test_a_job_that_does_not_concern_the_view_is_not_waited_for():
     for each in jobs:
         each.gate.set()
         tandem.begin(each, {})
-    assert told.get(timeout=300).job.row == 2
+    assert told.get(timeout=300).job == 2
     tandem.stop()
 
 
@@ -94,8 +95,8 @@ def test_a_failure_is_told_at_once_and_what_comes_after_it_is_not():
     jobs[1].gate.set()
     jobs[0].gate.set()
     message = told.get(timeout=300)
-    assert isinstance(message, ManagerFailed)
-    assert message.job is jobs[0]
+    assert isinstance(message, Failed)
+    assert message.job == jobs[0].serial
     tandem.stop()
     assert not isinstance(_next(told), ChangeComputed)
 

@@ -6,12 +6,9 @@ import contextlib
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
-import pytest
-
 from unit.runtime.live_world import LiveWorld
 from viewkeeper.engine.integrator import Arrival
 from viewkeeper.protocols.messages import Reflected
-from viewkeeper.runtime import shared_cuts
 from viewkeeper.runtime.asking import Questions
 from viewkeeper.runtime.shared_cuts import SharedCuts
 from viewkeeper.simulator.generator import Size, random_scenario
@@ -104,10 +101,3 @@ def test_cuts_are_closed_when_the_last_one_lets_go():
     assert not closed
     cuts.let_go()
     assert closed == ["closed"]
-
-
-def test_old_cuts_are_asked_nothing_new(monkeypatch: pytest.MonkeyPatch):
-    cuts, _ = held()
-    assert cuts.seconds_left > 0
-    monkeypatch.setattr(shared_cuts, "SECONDS_MAX", -1.0)
-    assert held()[0].seconds_left == 0

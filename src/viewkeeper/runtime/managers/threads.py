@@ -16,28 +16,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from viewkeeper.engine.integrator import Arrival
+from viewkeeper.engine.messages import ChangeComputed, Failed
 from viewkeeper.runtime.jobs import Job
-from viewkeeper.runtime.managers.live import LiveManager, Tables
+from viewkeeper.runtime.managers.live import LiveManager
 from viewkeeper.runtime.message_counts import MessageCounts, counted_together
 
-
-@dataclass(frozen=True)
-class ChangeComputed:
-    """A view's part of a job is here."""
-
-    job: Job
-    view: str
-    tables: Tables
-
-
-@dataclass(frozen=True)
-class ManagerFailed:
-    job: Job
-    view: str
-    error: BaseException
-
-
-Report = Callable[[ChangeComputed | ManagerFailed], None]
+Report = Callable[[ChangeComputed | Failed], None]
 
 
 @dataclass(frozen=True)
@@ -98,7 +82,7 @@ class ManagerThread:
                 self._take(message)
             except BaseException as error:
                 if isinstance(message, _Begun):
-                    self._report(ManagerFailed(message.job, self.view, error))
+                    self._report(Failed(error, message.job.serial))
                 break
         # It has failed: all its jobs will be given up, and must not wait for it.
         while message is not None and (message := self._inbox.get()) is not None:
@@ -120,7 +104,7 @@ class ManagerThread:
     def _do(self, job: Job) -> None:
         tables = self.manager.maintain(job)
         if self.view in job.concerned:
-            self._report(ChangeComputed(job, self.view, tables))
+            self._report(ChangeComputed(job.serial, self.view, tables))
 
 
 class TakingTurns:
@@ -159,11 +143,11 @@ class TakingTurns:
     def counts(self) -> MessageCounts:
         return counted_together(thread.counts for thread in self._threads)
 
-    def _told(self, message: ChangeComputed | ManagerFailed) -> None:
-        if isinstance(message, ManagerFailed):
+    def _told(self, message: ChangeComputed | Failed) -> None:
+        if isinstance(message, Failed):
             self._report(message)
             return
         with self._lock:
-            self._found[message.job.row] = message
-            while self._begun and self._begun[0].row in self._found:
-                self._report(self._found.pop(self._begun.popleft().row))
+            self._found[message.job] = message
+            while self._begun and self._begun[0].serial in self._found:
+                self._report(self._found.pop(self._begun.popleft().serial))

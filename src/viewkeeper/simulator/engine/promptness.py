@@ -47,11 +47,13 @@ def late(world: EngineWorld) -> list[str]:
 
 def _late_in(world: EngineWorld, group: GroupMachine) -> Iterator[str]:
     missing = list(_missing(world, group))
+    # A period begins with its group; when that was, is not known better than by when it was first looked at.
+    since = world.groups_since.setdefault(group.number, world.now)
     waits_for = {
         name
         for name, view in group.scope.views.items()
         if (period := period_seconds(view.definition)) is not None
-        and world.now < world.begun_at.get(name, -period) + period
+        and world.now < max(world.begun_at.get(name, since), since) + period
     }
     held = {each for each in missing if each.views & waits_for}
     while True:

@@ -135,6 +135,7 @@ class EngineWorld:
         self._ties: list[tuple[str, ...]] = []
         # When each view began its last job in this run.
         self.begun_at: dict[str, float] = {}
+        self.groups_since: dict[int, float] = {}
         self._again = False
         ledger = self.ledger
         for name, view in self.scenario.views.items():

@@ -57,6 +57,7 @@ class MariaDBSource(Source):
     """Connects when it is first asked something. Questions of several threads queue for one link."""
 
     kind = "mariadb"
+    knows_tables_by_identity = False
 
     def __init__(
         self,

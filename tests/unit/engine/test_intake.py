@@ -9,12 +9,13 @@ from types import SimpleNamespace
 import pytest
 
 from viewkeeper.algebra.types import INTEGER, STRING, Schema
+from viewkeeper.engine.deliveries import Delivery
+from viewkeeper.engine.intake import Intake
 from viewkeeper.engine.schema_changes import Evolution
+from viewkeeper.engine.scope import Scope
 from viewkeeper.engine.transaction_ties import Unit, Units
 from viewkeeper.engine.unions import Union
 from viewkeeper.merging.global_transactions import GlobalTransactions
-from viewkeeper.runtime.feeds import Delivery
-from viewkeeper.runtime.intake import Intake
 from viewkeeper.runtime.views_folder import parsed_views
 from viewkeeper.sources.interface import (
     RelationChange,
@@ -29,24 +30,47 @@ SCHEMA = Schema.of(k=INTEGER, name=STRING)
 CATALOG = Catalog((CatalogRelation(RelationName("crm", "customers"), SCHEMA, ("k",)),))
 
 
-class Numbered:
-    """A source whose positions are numbers."""
-
-    def compare_positions(self, left, right) -> int:
-        return (left["at"] > right["at"]) - (left["at"] < right["at"])
+def compare(source: str, left, right) -> int:
+    return (left["at"] > right["at"]) - (left["at"] < right["at"])
 
 
-class Group(Intake):
-    def handle(self, message) -> None: ...
+class Following(Intake):
+    """Remembers what it took in, and how feeds were sent back."""
 
-    def tell(self, arrivals) -> None: ...
+    def __init__(self, text: str, catalog: Catalog, sources: str) -> None:
+        self.told: list[tuple[str, int]] = []
+        self.sent_back: list[tuple[str, int]] = []
+        self.is_done = False
+        scope = Scope(parsed_views({"v": text}, catalog), Evolution(catalog))
+        super().__init__(scope, {s: {"at": 0} for s in sources.split()}, compare, self._sent_back)
+
+    def _sent_back(self, source, position) -> int:
+        self.sent_back.append((source, position["at"]))
+        return self.generation.get(source, 0) + 1
+
+    def bring(self, *messages: Delivery | Unit) -> None:
+        """As a group does: take it in, and look whether all up to the end is here."""
+        for message in messages:
+            self.take(message, 0.0)
+            self.look_at_end(0.0)
+            self.note()
+
+    def after_change(self, source: str) -> None:
+        """The views have taken the change that was due."""
+        self.due.popleft()
+        self.let_go(source, 0.0)
+        self.look_at_end(0.0)
+        self.note()
+
+    def note(self) -> None:
+        self.told += [(arrival.origin.source, arrival.origin.identity) for arrival in self.arrived]
+        self.arrived = []
+        self.is_done = self.is_parting and not self.has_work and not self.due
 
 
 @pytest.fixture
-def group() -> Group:
-    views = parsed_views({"all": "SELECT k, name FROM crm.customers"}, CATALOG)
-    around = SimpleNamespace(sources={"crm": Numbered()})
-    return Group(views, around, {"crm": {"at": 0}}, Evolution(CATALOG))
+def group() -> Following:
+    return Following("SELECT k, name FROM crm.customers", CATALOG, "crm")
 
 
 def renamed(relation: str, at: int = 1) -> Delivery:
@@ -57,7 +81,7 @@ def renamed(relation: str, at: int = 1) -> Delivery:
 
 
 def test_a_schema_change_is_next_and_what_follows_is_held(group):
-    group.deliver(renamed("customers"))
+    group.bring(renamed("customers"))
     assert [change.relation for change in group.due] == ["customers"]
     assert group.fed == {"crm": {"at": 1}}
     assert [delivery.position for delivery in group.held["crm"]] == [{"at": 2}]
@@ -83,23 +107,9 @@ TWO = Catalog(
 )
 
 
-class Following(Group):
-    """A group over two sources that remembers what it took in, and how feeds were sent back."""
-
-    def __init__(self) -> None:
-        text = "SELECT x.k, y.name FROM a.customers x JOIN b.customers y ON x.k = y.k"
-        self.told: list[tuple[str, int]] = []
-        self.sent_back: list[tuple[str, int]] = []
-        around = SimpleNamespace(sources={"a": Numbered(), "b": Numbered()}, follow=self.follow)
-        starts = {"a": {"at": 0}, "b": {"at": 0}}
-        super().__init__(parsed_views({"v": text}, TWO), around, starts, Evolution(TWO))
-
-    def tell(self, arrivals) -> None:
-        self.told += [(arrival.origin.source, arrival.origin.identity) for arrival in arrivals]
-
-    def follow(self, source, position) -> int:
-        self.sent_back.append((source, position["at"]))
-        return self.generation.get(source, 0) + 1
+def following() -> Following:
+    text = "SELECT x.k, y.name FROM a.customers x JOIN b.customers y ON x.k = y.k"
+    return Following(text, TWO, "a b")
 
 
 def transaction(source: str, at: int, tie: str | None = None) -> SourceTransaction:
@@ -121,95 +131,91 @@ def unit(*parts: Delivery, **since: int) -> Unit:
 def with_schema_change(group: Following) -> None:
     before = RelationSchema("customers", SCHEMA, ("k",), "")
     change = SchemaChange("a", {"at": 1}, "customers", before, before, "", False)
-    group.deliver(Delivery("a", (change,), {"at": 1}, "life"))
+    group.bring(Delivery("a", (change,), {"at": 1}, "life"))
     assert "a" in group.held
 
 
 def test_a_transaction_behind_a_held_part_reaches_the_views_after_a_rename():
     """Its source's feed was opened again for the new name: what waited carries that generation."""
-    group = Following()
+    group = following()
     group.generation["a"] = 1  # the views have taken the rename
     held = Units(GlobalTransactions(60.0), {})
     held.go_back("a", 1)
     parts = [transaction("a", 1, "t"), transaction("a", 2)]
     for one in (delivered(*parts, generation=1), delivered(transaction("b", 7, "t"))):
         for released in held.released(one, 0.0):
-            group._handle(released)
+            group.bring(released)
     assert group.told == [("a", 1), ("b", 7), ("a", 2)]
     assert group.fed == {"a": {"at": 2}, "b": {"at": 7}}
 
 
 def test_a_unit_waits_behind_a_schema_change_and_what_follows_its_parts_waits_too():
-    group = Following()
+    group = following()
     with_schema_change(group)
     parts = delivered(transaction("a", 3)), delivered(transaction("b", 8))
-    group.deliver(delivered(transaction("a", 2)))
-    group.deliver(delivered(transaction("b", 7)))
-    group._handle(unit(*parts, a=2, b=7))
-    group.deliver(delivered(transaction("b", 9)))
+    group.bring(delivered(transaction("a", 2)))
+    group.bring(delivered(transaction("b", 7)))
+    group.bring(unit(*parts, a=2, b=7))
+    group.bring(delivered(transaction("b", 9)))
     assert group.told == [("b", 7)]
-    group.due.popleft()
-    group.let_go("a")
+    group.after_change("a")
     assert group.told == [("b", 7), ("a", 2), ("a", 3), ("b", 8), ("b", 9)]
     assert not group.held
 
 
 def test_a_unit_waits_until_no_source_of_it_has_a_schema_change_before_it():
-    group = Following()
+    group = following()
     with_schema_change(group)
     change = replace(group.due[0], source="b")
-    group.deliver(Delivery("b", (change,), {"at": 1}, "life"))
-    group._handle(unit(delivered(transaction("a", 3)), delivered(transaction("b", 8)), a=1, b=1))
-    group.due.popleft()
-    group.let_go("a")
+    group.bring(Delivery("b", (change,), {"at": 1}, "life"))
+    group.bring(unit(delivered(transaction("a", 3)), delivered(transaction("b", 8)), a=1, b=1))
+    group.after_change("a")
     assert group.told == []
-    group.due.popleft()
-    group.let_go("b")
+    group.after_change("b")
     assert group.told == [("a", 3), ("b", 8)]
     assert not group.held
 
 
 def test_a_unit_with_a_schema_change_between_its_parts_is_shown_part_by_part():
     """Else every run would end there, the next one as well."""
-    group = Following()
+    group = following()
     (change,) = renamed("customers", 2).items
     change = replace(change, source="a")
     parts = [transaction("a", 1, "x"), change, transaction("a", 3, "y"), transaction("b", 1, "x")]
-    group._take_unit(unit(*(delivered(part) for part in parts), a=0, b=0))
+    group.bring(unit(*(delivered(part) for part in parts), a=0, b=0))
     assert group.told == [("a", 1), ("b", 1)]
     assert list(group.due) == [change]
-    group.due.clear()
-    group.let_go("a")
+    group.after_change("a")
     assert group.told == [("a", 1), ("b", 1), ("a", 3)]
 
 
 def test_a_source_that_is_read_again_takes_the_other_parts_of_its_units_with_it():
     """One part will come again; alone it would wait for others that do not."""
-    group = Following()
+    group = following()
     with_schema_change(group)
-    group.deliver(delivered(transaction("b", 7)))
+    group.bring(delivered(transaction("b", 7)))
     elsewhere = delivered(transaction("c", 5))
     parts = (delivered(transaction("a", 3)), delivered(transaction("b", 8)), elsewhere)
-    group._handle(unit(*parts, a=1, b=7, c=4))
-    group.deliver(delivered(transaction("b", 9)))
+    group.bring(unit(*parts, a=1, b=7, c=4))
+    group.bring(delivered(transaction("b", 9)))
     group.due.popleft()
     group.go_back("a")
     assert group.sent_back == [("a", 1), ("b", 7), ("c", 4)]
     assert not group.held
     # What was on its way is left; what comes again is taken, once and together.
-    group.deliver(delivered(transaction("b", 9)))
+    group.bring(delivered(transaction("b", 9)))
     assert group.told == [("b", 7)]
     again = [delivered(transaction(s, at), generation=1) for s, at in (("a", 3), ("b", 8))]
-    group.deliver(delivered(transaction("b", 7), generation=1))
-    group._handle(unit(*again, a=1, b=7))
-    group.deliver(delivered(transaction("b", 9), generation=1))
+    group.bring(delivered(transaction("b", 7), generation=1))
+    group.bring(unit(*again, a=1, b=7))
+    group.bring(delivered(transaction("b", 9), generation=1))
     assert group.told == [("b", 7), ("a", 3), ("b", 8), ("b", 9)]
 
 
 def test_a_unit_that_was_on_its_way_when_a_source_went_back_is_read_again_whole():
-    group = Following()
+    group = following()
     group.generation["a"] = 1
-    group._handle(unit(delivered(transaction("a", 3)), delivered(transaction("b", 8)), a=1, b=7))
+    group.bring(unit(delivered(transaction("a", 3)), delivered(transaction("b", 8)), a=1, b=7))
     assert group.told == []
     assert group.sent_back == [("b", 0)]
 
@@ -218,17 +224,15 @@ def test_a_unit_that_was_on_its_way_when_a_source_went_back_is_read_again_whole(
 
 
 def taken(group: Following, *messages: Delivery | Unit) -> list[tuple[str, int]]:
-    """What it is told, and what of it is its own to apply."""
-    for message in messages:
-        group.inbox.put(message)
-    group.take_in(None)
+    """What of all that it has taken in is its own to apply."""
+    group.bring(*messages)
     return [
         (a.origin.source, a.origin.identity) for a in group.integrator.pending if group.is_own(a)
     ]
 
 
 def ending(**end: int) -> Following:
-    group = Following()
+    group = following()
     group.end_at({source: {"at": at} for source, at in end.items()}, Union([group]))
     return group
 
@@ -254,16 +258,7 @@ def test_a_group_that_stands_at_its_end_has_nothing_to_do():
     group = ending(a=0, b=0)
     assert taken(group, delivered(transaction("a", 1))) == []
     assert group.is_parting
-    assert not group.is_at_work
-
-
-def test_a_group_takes_in_all_before_its_end_however_much_it_is():
-    group = ending(a=2, b=3)
-    group.around.limits = SimpleNamespace(backlog_rows_max=0)
-    group.count(1)
-    assert not group.is_full
-    taken(group, delivered(transaction("a", 2)), delivered(transaction("b", 3)))
-    assert group.is_full
+    assert not group.has_work
 
 
 def schema_change(at: int, source: str = "a") -> Delivery:
@@ -277,8 +272,7 @@ def test_a_schema_change_before_its_end_is_its_own_and_its_end_is_behind_it():
     assert taken(group, schema_change(2), delivered(transaction("a", 3), transaction("a", 4))) == []
     assert [change.position for change in group.due] == [{"at": 2}]
     assert not group.is_parting
-    group.due.popleft()
-    group.let_go("a")
+    group.after_change("a")
     assert taken(group) == [("a", 3)]
     assert group.told == [("a", 3), ("a", 4)]
     assert group.is_parting
@@ -302,16 +296,15 @@ def test_a_schema_change_beyond_its_end_is_taken_where_something_is_to_be_applie
     assert taken(group, delivered(transaction("a", 1)), schema_change(2), later) == [("a", 1)]
     assert len(group.due) == len(group.union.taken) == 1
     assert not group.union.is_over
-    group.due.popleft()
-    group.let_go("a")
+    group.after_change("a")
     group.integrator.pending.popleft()  # it is applied
-    group.look_whether_done()
+    group.note()
     assert group.told == [("a", 1), ("a", 3)]
     assert group.union.is_over
 
 
 def test_groups_that_end_together_take_a_schema_change_all_or_none():
-    done, behind = Following(), Following()
+    done, behind = following(), following()
     union = Union([done, behind])
     for group in (done, behind):
         group.end_at({"a": {"at": 1}, "b": {"at": 0}}, union)
@@ -319,18 +312,16 @@ def test_groups_that_end_together_take_a_schema_change_all_or_none():
     assert done.is_done
     assert not union.is_over
     taken(behind, delivered(transaction("a", 1)), schema_change(2))
-    behind.due.popleft()
-    behind.let_go("a")
+    behind.after_change("a")
     behind.integrator.pending.popleft()
-    behind.look_whether_done()
+    behind.note()
     # Both have applied all; but one would know of the change, and the other not.
     assert behind.is_done
     assert not union.is_over
     taken(done, schema_change(2))
     assert len(done.due) == 1
-    done.due.popleft()
-    done.let_go("a")
-    done.look_whether_done()
+    done.after_change("a")
+    done.note()
     assert union.is_over
 
 
@@ -341,13 +332,13 @@ def delivered_place(source: str, at: int) -> Delivery:
 
 def test_what_a_change_holds_back_does_not_pile_up(group):
     """For days, perhaps: somebody must decide first, and the feed says five times a second where it is."""
-    group.deliver(renamed("customers"))
+    group.bring(renamed("customers"))
     assert group.due_since.keys() == {"crm"}
     row = SourceTransaction("crm", {"at": 7}, 7, dt.datetime.now(dt.UTC), ())
     for at in (5, 6, 6):
-        group.deliver(Delivery("crm", (), {"at": at}, "life"))
-    group.deliver(Delivery("crm", (row,), {"at": 7}, "life"))
+        group.bring(Delivery("crm", (), {"at": at}, "life"))
+    group.bring(Delivery("crm", (row,), {"at": 7}, "life"))
     for at in (8, 9, 10):
-        group.deliver(Delivery("crm", (), {"at": at}, "life"))
+        group.bring(Delivery("crm", (), {"at": at}, "life"))
     held = [(delivery.items, delivery.position) for delivery in group.held["crm"]]
     assert held == [((row,), {"at": 7}), ((), {"at": 10})]
