@@ -134,7 +134,7 @@ def test_views_follow_types_and_stop_by_name_where_their_text_does_not_fit(shop,
                 assert named == (["view-does-not-fit"] if number >= len(STEPS) - 1 else [])
                 for view in VIEWS:
                     assert audit(pipeline, keeper, view).is_equal, (statement, view)
-                schema = pipeline.group_of("outer_join").views["outer_join"].definition.schema
+                schema = pipeline.group_of("outer_join").scope.views["outer_join"].definition.schema
                 found = str(schema.type_of(column)) if column in schema else None
                 assert found == type, statement
         ended = keeper.warehouse(with_spark=False).latest().shown_views["few"].definition.evolved
