@@ -43,6 +43,12 @@ def test_every_state_of_every_world_is_right(family):
     assert changing * 2 > states  # worlds in which transactions change the views
 
 
+@pytest.mark.parametrize(("family", "seed"), [("all", 602)])
+def test_a_unit_may_have_parts_that_no_view_reads(family, seed):
+    # Two global transactions of which views read nothing are one unit, with all that lies between them.
+    assert not played(family, seed).problems
+
+
 # -- wrong engines ---------------------------------------------------------------------------------------
 
 

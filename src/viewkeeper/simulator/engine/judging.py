@@ -106,7 +106,7 @@ class _Judge:
 
     def _skipped(self, number: int, shown: Shown, before: Mapping[str, Shown]) -> Iterator[str]:
         """Whether several transactions that concern the views came in with one state."""
-        new: dict[tuple[str, int], object] = {}
+        new: set[tuple[str, int]] = set()
         for name, earlier in before.items():
             read = set(shown.views[name].definition.relations)
             for source in shown.views[name].definition.sources:
@@ -116,10 +116,17 @@ class _Judge:
                         RelationName(source, c.relation) in read and (c.deleted or c.inserted)
                         for c in item.changes
                     ):
-                        new[source, int(item.identity)] = item.tie
-        # Global transactions that two sources committed in different orders are one unit, with all between.
-        if len(new) > 1 and not any(new.values()):
+                        new.add((source, int(item.identity)))
+        alone = {each for each in new if not self._is_between_ties(*each)}
+        if len(alone) + (alone != new) > 1:
             yield f"state {number} shows {sorted(new)} at once"
+
+    def _is_between_ties(self, source: str, number: int) -> bool:
+        """Whether it may be of one unit with others: global transactions that feeds deliver in different orders
+        are one, with all that lies between their parts. Views need not read the parts themselves."""
+        log = self._world.sources[source].log
+        ties = [n for n, i in enumerate(log, 1) if isinstance(i, SourceTransaction) and i.tie]
+        return bool(ties) and ties[0] <= number <= ties[-1]
 
     def _wrong_end(self) -> Iterator[str]:
         world = self._world
