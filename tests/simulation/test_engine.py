@@ -12,6 +12,7 @@ from viewkeeper.engine import cuts, intake, machine
 from viewkeeper.engine.intake import Intake
 from viewkeeper.engine.machine import GroupMachine
 from viewkeeper.protocols.messages import Reflected
+from viewkeeper.simulator.engine.alterations import HARD
 from viewkeeper.simulator.engine.generator import Mix, scenario
 from viewkeeper.simulator.engine.judging import EngineVerdict, judged
 from viewkeeper.simulator.engine.world import EngineWorld
@@ -23,6 +24,26 @@ FAMILIES = {
     "global": Mix(global_transactions=4, kills=3, failures=2, audits=2),
     "schema": Mix(schema_changes=3),
     "all": Mix(schema_changes=3, global_transactions=2, kills=3, failures=2, audits=2),
+    "keys": Mix(schema_changes=4, has_keys=True, kinds=HARD, audits=2),
+    "bursts": Mix(schema_changes=3, has_keys=True, kinds=HARD, kills=3, comes_in_bursts=True),
+    "approvals": Mix(schema_changes=3, has_approvals=True, kinds=HARD, has_keys=True, kills=2),
+    "replacements": Mix(schema_changes=4, has_replacements=True, kills=3, audits=2),
+    "levels": Mix(global_transactions=2, kills=3, has_levels=True, has_keys=True, restarts=2),
+    "everything": Mix(
+        schema_changes=3,
+        global_transactions=2,
+        kills=3,
+        failures=2,
+        audits=2,
+        restarts=2,
+        kinds=HARD,
+        has_keys=True,
+        has_levels=True,
+        has_approvals=True,
+        has_replacements=True,
+        has_new_views=True,
+        comes_in_bursts=True,
+    ),
 }
 
 
