@@ -707,7 +707,7 @@ class GroupMachine:
         if change.renamed_to in self.scope.names_of(change.source):
             # By its new name, what follows must be read again.
             self.intake.go_back(change.source)
-        else:
+        if change.source in self.intake.held:
             self.intake.let_go(change.source, now)
         self._tell_managers()
         return True
