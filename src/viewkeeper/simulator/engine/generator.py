@@ -225,13 +225,16 @@ class _Draw:
         if "i" not in table.rows.schema:
             return row
         place = table.rows.schema.names.index("i")
+        others = [row for row in old if row not in deleted]
         if deleted and self._random.random() < 0.7:
-            return (*row[:place], deleted[0][place], *row[place + 1 :])  # an UPDATE
-        if table.key == ("i",) or not old or self._random.random() < 0.3:
+            like = deleted[0]  # an UPDATE
+        elif table.key != ("i",) and others and self._random.random() < 0.7:
+            like = self._random.choice(others)
+        else:
             return row
-        copy = (*row[:place], self._random.choice(old)[place], *row[place + 1 :])
+        copy = (*row[:place], like[place], *row[place + 1 :])
         places = [table.rows.schema.names.index(column) for column in table.key]
-        taken = {tuple(each[p] for p in places) for each in old}
+        taken = {tuple(each[p] for p in places) for each in others}
         return row if places and tuple(copy[p] for p in places) in taken else copy
 
     def _alter(self, source: str) -> Alter | Statement:

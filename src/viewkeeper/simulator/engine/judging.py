@@ -60,7 +60,7 @@ def judged(world: EngineWorld) -> EngineVerdict:
 class _Judge:
     def __init__(self, world: EngineWorld) -> None:
         self._world = world
-        self._known: dict[tuple[ViewDefinition, tuple[tuple[str, int], ...]], Bag | str] = {}
+        self._known: dict[tuple[ViewDefinition, tuple[tuple[str, float], ...]], Bag | str] = {}
         self.changing = 0
 
     def problems(self) -> Iterator[str]:
@@ -80,7 +80,7 @@ class _Judge:
                 elif expected != rows:
                     yield f"state {number} of {name} at {shown.cut} is {rows}, not {expected}"
 
-    def _at(self, definition: ViewDefinition, cut: Mapping[str, int]) -> Bag | str:
+    def _at(self, definition: ViewDefinition, cut: Mapping[str, float]) -> Bag | str:
         narrow = pruned(definition)
         numbers = tuple(sorted((s, cut[s]) for s in narrow.sources))
         key = (narrow, numbers)
@@ -88,7 +88,7 @@ class _Judge:
             self._known[key] = self._evaluated(narrow, dict(numbers))
         return self._known[key]
 
-    def _evaluated(self, definition: ViewDefinition, cut: Mapping[str, int]) -> Bag | str:
+    def _evaluated(self, definition: ViewDefinition, cut: Mapping[str, float]) -> Bag | str:
         schemas = {o.name: o.schema for t in definition.all_terms for o in t.occurrences}
         found: dict[RelationName, Bag] = {}
         for name, schema in schemas.items():
@@ -128,7 +128,7 @@ class _Judge:
             read = set(shown.views[name].definition.relations)
             for source in shown.views[name].definition.sources:
                 log = self._world.sources[source].log
-                entries = log[earlier.cut.get(source, 0) : shown.cut[source]]
+                entries = log[int(earlier.cut.get(source, 0)) : int(shown.cut[source])]
                 for item in (item for entry in entries for item in entry):
                     if isinstance(item, SourceTransaction) and any(
                         RelationName(source, c.relation) in read and (c.deleted or c.inserted)
@@ -186,7 +186,7 @@ class _Judge:
 
 
 def _histories(
-    world: EngineWorld, definition: ViewDefinition, start: Mapping[str, int]
+    world: EngineWorld, definition: ViewDefinition, start: Mapping[str, float]
 ) -> SourceHistories:
     schemas = {
         o.name: o.schema
@@ -195,14 +195,14 @@ def _histories(
         if o.source in world.sources
     }
     initial = {
-        n: world.sources[n.source].history[start[n.source]][n.relation].rows.only(s.names)
+        n: world.sources[n.source].at(start[n.source])[n.relation].rows.only(s.names)
         for n, s in schemas.items()
     }
     scripts: dict[str, list[Transaction]] = {}
     for source in definition.sources:
         known = world.sources[source]
         found = scripts[source] = []
-        for number in range(start[source] + 1, known.end + 1):
+        for number in range(int(start[source]) + 1, known.end + 1):
             before, after = known.history[number - 1], known.history[number]
             changes = tuple(
                 (n, after[n.relation].rows.only(s.names) + -before[n.relation].rows.only(s.names))
@@ -217,26 +217,26 @@ def _is_convergent(view: View) -> bool:
     return view.definition.level is Level.CONVERGENT
 
 
-def _fitting(source: SimulatedSource, at: int, relation: str, schema: Schema) -> Bag | None:
+def _fitting(source: SimulatedSource, at: float, relation: str, schema: Schema) -> Bag | None:
     """A relation at a cut; where only a later schema has what is read, in the shape of that one."""
-    tables = dict(source.history[at])
-    for number in range(at, source.end + 1):
-        if number > at:
-            changes = [i for i in source.log[number - 1] if isinstance(i, SchemaChange)]
-            if not changes:
-                continue
-            for change in changes:
-                tables = _reshaped(source, tables, number, change)
+    tables = dict(source.at(at))
+    changes = source.changes_behind(at)
+    number = at
+    while True:
         table = tables.get(relation)
         if table is not None and all(
             f.name in table.rows.schema and table.rows.schema.type_of(f.name) == f.type
             for f in schema
         ):
             return table.rows
-    return None
+        following = next(changes, None)
+        if following is None:
+            return None
+        number, change = following
+        tables = _reshaped(source, tables, number, change)
 
 
-def _reshaped(source: SimulatedSource, tables: Tables, number: int, change: SchemaChange) -> Tables:
+def _reshaped(source: SimulatedSource, tables: Tables, number: float, change: SchemaChange) -> Tables:
     """Tables after a schema change alone, as if no transaction had come between."""
     after = dict(tables)
     table = after.pop(change.relation, None)
@@ -245,7 +245,7 @@ def _reshaped(source: SimulatedSource, tables: Tables, number: int, change: Sche
     if change.renamed_to is not None:
         after[change.renamed_to] = table
     elif change.after is not None and change.rewrites:
-        after[change.relation] = source.history[number][change.relation]
+        after[change.relation] = source.at(number)[change.relation]
     elif change.after is not None:
         rows = reshaped(table.rows, change.after.schema, change.renamed_columns)
         after[change.relation] = replace(table, rows=rows)

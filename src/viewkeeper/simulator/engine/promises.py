@@ -139,7 +139,7 @@ def _other_tables(world: EngineWorld) -> Iterator[str]:
 
 def _moved_apart(world: EngineWorld) -> Iterator[str]:
     """Views that share a relation, or that a transaction changed together, show one cut from then on."""
-    last: dict[str, Mapping[str, int]] = {}
+    last: dict[str, Mapping[str, float]] = {}
     together: set[frozenset[str]] = set()
     for number, shown in enumerate(world.ledger.shown):
         views = {n: v for n, v in shown.views.items() if v.definition.level is not Level.CONVERGENT}
@@ -156,8 +156,8 @@ def _moved_apart(world: EngineWorld) -> Iterator[str]:
 def _changed_together(
     world: EngineWorld,
     views: Mapping[str, View],
-    cut: Mapping[str, int],
-    last: Mapping[str, Mapping[str, int]],
+    cut: Mapping[str, float],
+    last: Mapping[str, Mapping[str, float]],
 ) -> Iterator[set[str]]:
     """Of the views of a state, those that one transaction has changed since their last states."""
     for source in {s for view in views.values() for s in view.definition.sources}:
@@ -165,7 +165,7 @@ def _changed_together(
         if len(readers) < 2:
             continue
         since = max(last[name].get(source, 0) for name in readers)
-        for entry in world.sources[source].log[since : cut[source]]:
+        for entry in world.sources[source].log[int(since) : int(cut[source])]:
             for item in entry:
                 if isinstance(item, SourceTransaction):
                     changed = {RelationName(source, c.relation) for c in item.changes}

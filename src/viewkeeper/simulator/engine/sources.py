@@ -7,7 +7,7 @@ than that of the log. A schema change waits until all before it are visible, and
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from viewkeeper.algebra import Bag
@@ -43,6 +43,14 @@ def compare(source: str, left: Position, right: Position) -> int:
     return int(one > other) - int(one < other)
 
 
+PARTS_MAX = 100
+
+
+def number_of(at: Position) -> float:
+    """A position as one number: what lies inside an entry has a fraction."""
+    return float(at["n"]) + float(at.get("part", 0)) / PARTS_MAX
+
+
 class SimulatedSource:
     """One database. Positions are numbers of log entries."""
 
@@ -52,6 +60,8 @@ class SimulatedSource:
         self.log: list[tuple[Item, ...]] = []
         # The contents after each entry of the log, the initial ones first.
         self.history: list[Tables] = [dict(initial)]
+        # The contents between the changes of an entry.
+        self._inside: dict[float, Tables] = {}
         # Which run of the server this is.
         self.life = "1"
         self._invisible: list[int] = []
@@ -63,6 +73,16 @@ class SimulatedSource:
     @property
     def now(self) -> Tables:
         return self.history[-1]
+
+    def at(self, number: float) -> Tables:
+        """The contents at a position."""
+        return self._inside[number] if number % 1 else self.history[int(number)]
+
+    def changes_behind(self, number: float) -> Iterator[tuple[float, SchemaChange]]:
+        """The schema changes behind a position, each with its own."""
+        for item in (item for entry in self.log[int(number) :] for item in entry):
+            if isinstance(item, SchemaChange) and number_of(item.position) > number:
+                yield number_of(item.position), item
 
     @property
     def start(self) -> int:
@@ -96,6 +116,8 @@ class SimulatedSource:
             after = altered(tables, alter)
             items += reported(self.name, at, alter, tables, after)
             tables = after
+            if not is_last:
+                self._inside[number_of(position(number - 1, place))] = tables
         self.log.append(tuple(items))
         self.history.append(tables)
 

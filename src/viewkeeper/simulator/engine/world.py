@@ -32,6 +32,7 @@ from viewkeeper.simulator.engine.sources import (
     SimulatedCut,
     SimulatedSource,
     compare,
+    number_of,
     position,
 )
 from viewkeeper.simulator.engine.updates import Write
@@ -456,7 +457,7 @@ class EngineWorld:
                 if commit.states[place] != state:
                     continue
                 origin = commit.batch[place].origin
-                cut[origin.source] = max(cut.get(origin.source, 0), origin.position["n"])
+                cut[origin.source] = max(cut.get(origin.source, 0), number_of(origin.position))
                 for name, found in changes.items():
                     if number in found:
                         ledger.extents[name] = ledger.extents[name] + found[number]
@@ -488,10 +489,10 @@ def _away(source: str) -> SourceError:
     return SourceError("away", "it is away", source=source, retryable=True)
 
 
-def _numbers(positions: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
+def _numbers(positions: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
     """The cut of several views: of each source, the furthest position of any of them."""
-    found: dict[str, int] = {}
+    found: dict[str, float] = {}
     for cut in positions.values():
         for source, at in cut.items():
-            found[source] = max(at["n"], found.get(source, 0))
+            found[source] = max(number_of(at), found.get(source, 0))
     return found
