@@ -99,7 +99,7 @@ class CommitsPositionsAhead(GroupMachine):
 
 
 class ClaimsOldPositions(GroupMachine):
-    def _move_to(self, change) -> None:
+    def _move_to(self, source) -> None:
         pass
 
 

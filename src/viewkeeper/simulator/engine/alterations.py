@@ -57,9 +57,8 @@ class Alterations:
                 return Alter(name, schema, rewritten=self._rows(schema))
             case "key" if "i" in schema:
                 key = self._random.choice((("i",), ("i", "k"), ("i", "k"), ()))
-                if key == ("i",) and not self._is_unique(tables[name]):
-                    key = ()
-                return Alter(name, schema, key=tuple(c for c in key if c in schema))
+                is_possible = _tells_apart(tables[name], key)
+                return Alter(name, schema, key=key if is_possible else ())
             case "type" if "v" in schema:
                 return Alter(name, self._retyped(schema, self._random.choice("vvvvw")))
             case "exchange" if len(tables) > 1:
@@ -106,11 +105,11 @@ class Alterations:
         wanted = self._random.choice(others)
         return Schema(tuple(Field(f.name, wanted if f.name == column else f.type) for f in schema))
 
-    @staticmethod
-    def _is_unique(table: Table) -> bool:
-        place = table.rows.schema.names.index("i")
-        numbers = [row[place] for row, count in table.rows for _ in range(count)]
-        return len(numbers) == len(set(numbers))
+
+def _tells_apart(table: Table, key: tuple[str, ...]) -> bool:
+    places = [table.rows.schema.names.index(column) for column in key]
+    values = [tuple(row[p] for p in places) for row, count in table.rows for _ in range(count)]
+    return len(values) == len(set(values))
 
 
 def _without(schema: Schema, column: str) -> Schema:

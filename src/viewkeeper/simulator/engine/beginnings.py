@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from viewkeeper.engine.limits import Limits
+from viewkeeper.engine.machine import read_by
 from viewkeeper.engine.router import Beginning
 from viewkeeper.engine.schema_changes import Evolution
 from viewkeeper.engine.view import View
@@ -119,13 +120,9 @@ def _evolution(
         for relation, table in source.history[routed[name]].items():
             known = RelationName(name, relation)
             relations[known] = CatalogRelation(known, table.rows.schema, table.key)
-    for name, view in views.items():
-        if name in new:
-            continue
-        for term in view.definition.all_terms:
-            for o in term.occurrences:
-                if o.source != LOCAL:
-                    relations[o.name] = CatalogRelation(o.name, o.schema, o.key)
+    # New views are written over the present; of what others read they are brought to where those stand.
+    for name in sorted(views, key=lambda name: name not in new):
+        relations |= {r.name: r for r in read_by(views[name].definition)}
     catalog = Catalog(tuple(relations.values()))
     if not scenario.knowledge:
         return Evolution(catalog)

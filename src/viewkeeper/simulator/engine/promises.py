@@ -6,16 +6,18 @@ All of it is decided from what the sources did and from the views' texts; nothin
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import combinations
+from itertools import permutations
 from typing import TYPE_CHECKING
 
 from viewkeeper.algebra.expressions import columns_of
 from viewkeeper.engine.view import View
 from viewkeeper.simulator.engine.sources import SimulatedSource
 from viewkeeper.simulator.engine.updates import Table
+from viewkeeper.simulator.engine.warehouse import Shown
 from viewkeeper.sources.interface import SchemaChange, SourceTransaction
-from viewkeeper.views.definition import RelationName
+from viewkeeper.views.definition import LOCAL, RelationName
 from viewkeeper.views.level import Level
+from viewkeeper.views.pruning import pruned
 
 if TYPE_CHECKING:
     from viewkeeper.simulator.engine.world import EngineWorld
@@ -58,21 +60,24 @@ def _needs(view: View) -> dict[RelationName, dict[str, object]]:
     """The columns without which a view has no meaning, with a type where an expression rests on it."""
     dispensable = view.preferences.dispensable.outputs
     found: dict[RelationName, dict[str, object]] = {}
-    for term in view.definition.all_terms:
+    definition = pruned(view.definition)
+    for term in definition.all_terms:
         computed = {c for predicate in term.predicates for c in columns_of(predicate)}
         shown: set[str] = set()
-        names = view.definition.schema.names
-        for output, name in zip(term.outputs, names, strict=True):
+        for output in term.outputs:
             wanted = columns_of(output.expression)
-            shown |= set() if name in dispensable else wanted
-            computed |= wanted if term.grouping is not None else set()
+            if output.name not in dispensable:
+                shown |= wanted
         for o in term.occurrences:
-            mine = found.setdefault(o.name, {})
-            for field in o.schema:
-                if o.qualified(field.name) in computed:
-                    mine[field.name] = field.type
-                elif o.qualified(field.name) in shown:
-                    mine.setdefault(field.name, None)
+            if o.source != LOCAL:
+                mine = found.setdefault(o.name, {})
+                for column in o.schema:
+                    # What is grouped or goes through steps has lost its unneeded columns already.
+                    is_grouped = term.grouping is not None or bool(definition.steps)
+                    if is_grouped or o.qualified(column.name) in computed:
+                        mine[column.name] = column.type
+                    elif o.qualified(column.name) in shown:
+                        mine.setdefault(column.name, None)
     return found
 
 
@@ -96,9 +101,10 @@ def _is_replaceable(
         is_meant = entry["relation"] == f"{relation.source}.{was}"
         if is_meant and columns.keys() <= entry["attributes"].keys():
             return not any(
-                isinstance(item, SchemaChange) and item.relation in (by, relation.relation, was)
-                for number in range(lost - 1)
-                for item in source.log[number]
+                isinstance(item, SchemaChange)
+                and (item.relation == by or (number < lost and item.relation == was))
+                for number, entry in enumerate(source.log, 1)
+                for item in entry
             )
     return False
 
@@ -122,7 +128,7 @@ def _other_tables(world: EngineWorld) -> Iterator[str]:
     for name, view in world.ledger.views.items():
         if name in world.ledger.ended or name in world.frozen:
             continue
-        meant = set(world.scenario.views[name].definition.relations)
+        meant = {r for r in world.scenario.views[name].definition.relations if r.source != LOCAL}
         for entry in world.scenario.knowledge.get("replacements", ()):
             meant.add(RelationName(*entry["by"].split(".")))
         now = {
@@ -130,7 +136,7 @@ def _other_tables(world: EngineWorld) -> Iterator[str]:
             for r in meant
             for source in (world.sources[r.source],)
         }
-        for other in set(view.definition.relations) - now:
+        for other in {r for r in view.definition.relations if r.source != LOCAL} - now:
             yield f"{name} reads {other} in the end, which its text did not mean"
 
 
@@ -139,37 +145,59 @@ def _other_tables(world: EngineWorld) -> Iterator[str]:
 
 def _moved_apart(world: EngineWorld) -> Iterator[str]:
     """Views that share a relation, or that a transaction changed together, show one cut from then on."""
-    last: dict[str, Mapping[str, float]] = {}
-    together: set[frozenset[str]] = set()
+    last: dict[str, Shown] = {}
+    together: set[tuple[str, str]] = set()
     for number, shown in enumerate(world.ledger.shown):
         views = {n: v for n, v in shown.views.items() if v.definition.level is not Level.CONVERGENT}
-        for each in together:
-            there = [name for name in each if name not in world.ledger.ended]
-            if 0 < len(views.keys() & set(there)) < len(there):
-                yield f"state {number} shows {sorted(views)}, of {sorted(each)} only one"
-                return
+        # Views that are read again behind a schema change are so one after the other, while groups unite.
+        left = {n for pair in together for n in pair} - views.keys() - world.ledger.ended.keys()
+        for one, other in together if shown.is_step else ():
+            if one in views and other in left:
+                if any(True for _ in _missed(world, other, last[other], shown.cut)):
+                    yield f"state {number} shows {one} ahead of {other}: {shown.cut}"
+                    return
         for some in _changed_together(world, views, shown.cut, last):
-            together |= {frozenset(pair) for pair in combinations(sorted(some), 2)}
-        last |= dict.fromkeys(views, shown.cut)
+            together |= set(permutations(sorted(some), 2))
+        last |= dict.fromkeys(views, shown)
+
+
+def _missed(
+    world: EngineWorld, view: str, shown: Shown, cut: Mapping[str, float]
+) -> Iterator[SourceTransaction]:
+    """What a view does not show at a cut where others are already."""
+    definition = shown.views[view].definition
+    for source in set(definition.sources) & cut.keys():
+        for item in _transactions(world, source, shown.cut[source], cut[source]):
+            if _changed_by(item) & set(definition.relations):
+                yield item
 
 
 def _changed_together(
     world: EngineWorld,
     views: Mapping[str, View],
     cut: Mapping[str, float],
-    last: Mapping[str, Mapping[str, float]],
+    last: Mapping[str, Shown],
 ) -> Iterator[set[str]]:
     """Of the views of a state, those that one transaction has changed since their last states."""
     for source in {s for view in views.values() for s in view.definition.sources}:
         readers = [n for n, v in views.items() if source in v.definition.sources and n in last]
         if len(readers) < 2:
             continue
-        since = max(last[name].get(source, 0) for name in readers)
-        for entry in world.sources[source].log[int(since) : int(cut[source])]:
-            for item in entry:
-                if isinstance(item, SourceTransaction):
-                    changed = {RelationName(source, c.relation) for c in item.changes}
-                    of = {n for n in readers if changed & set(views[n].definition.relations)}
-                    if len(of) > 1:
-                        yield of
+        since = max(last[name].cut.get(source, 0) for name in readers)
+        for item in _transactions(world, source, since, cut[source]):
+            changed = _changed_by(item)
+            of = {n for n in readers if changed & set(views[n].definition.relations)}
+            if len(of) > 1:
+                yield of
 
+
+def _transactions(
+    world: EngineWorld, source: str, since: float, until: float
+) -> Iterator[SourceTransaction]:
+    for entry in world.sources[source].log[int(since) : int(until)]:
+        yield from (item for item in entry if isinstance(item, SourceTransaction))
+
+
+def _changed_by(transaction: SourceTransaction) -> set[RelationName]:
+    changes = transaction.changes
+    return {RelationName(transaction.source, c.relation) for c in changes if c[1] or c[2]}

@@ -165,18 +165,19 @@ class EngineWorld:
     def _is_frozen(self) -> bool:
         """Whether nothing moves before somebody has another mind about a schema change."""
         waiting = self._unsettled()
-        return bool(waiting) and all(self._waits_for_people(g) for g in waiting)
+        asked = [g for g in waiting if self._waits_for_people(g)]
+        # Groups that come to one end wait for each other, and their successor for all of them.
+        others = [g for g in waiting if g not in asked]
+        return bool(asked) and all(
+            g.is_idle and (g.predecessors or g.intake.union is not None) for g in others
+        )
 
     def _unsettled(self) -> list[GroupMachine]:
         return [g for g in self.engine.listening if not (g.is_over or self._is_at_rest(g))]
 
     def _waits_for_people(self, group: GroupMachine) -> bool:
         change = group.waits_for_decision
-        is_asked = change is not None and self._people.has_rejected(change)
-        # A group whose predecessors wait waits with them.
-        return is_asked or (
-            bool(group.predecessors) and any(map(self._waits_for_people, group.predecessors))
-        )
+        return change is not None and self._people.has_rejected(change)
 
     def _moves(self) -> list[Callable[[], None]]:
         moves: list[Callable[[], None]] = []
