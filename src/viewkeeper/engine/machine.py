@@ -26,7 +26,7 @@ import datetime as dt
 import itertools
 import math
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -64,7 +64,7 @@ from viewkeeper.engine.messages import (
 )
 from viewkeeper.engine.notes import Notes
 from viewkeeper.engine.pending_changes import PendingChanges
-from viewkeeper.engine.schema_changes import Evolution, Foreseen, as_after, foreseen
+from viewkeeper.engine.schema_changes import Evolution, Foreseen, as_after, changes_rows, foreseen
 from viewkeeper.engine.scope import Scope
 from viewkeeper.engine.transaction_ties import Unit
 from viewkeeper.engine.unions import Compare, Union
@@ -76,8 +76,8 @@ from viewkeeper.protocols.choice import period_seconds
 from viewkeeper.protocols.messages import Reflected
 from viewkeeper.sources.interface import Position, SchemaChange
 from viewkeeper.sources.stretch import Stretch, transactions_of
-from viewkeeper.views.catalog import Catalog
-from viewkeeper.views.definition import RelationName
+from viewkeeper.views.catalog import Catalog, CatalogRelation
+from viewkeeper.views.definition import LOCAL, RelationName, ViewDefinition
 from viewkeeper.views.level import Level
 from viewkeeper.views.pruning import pruned
 from viewkeeper.views.upkeep import Upkeep
@@ -825,7 +825,7 @@ class GroupMachine:
         if change.renamed_to in self.scope.names_of(change.source):
             # By its new name, what follows must be read again.
             self.intake.go_back(change.source)
-        else:
+        if change.source in self.intake.held:
             self.intake.let_go(change.source, now)
         self._tell_managers()
         return True
@@ -833,19 +833,19 @@ class GroupMachine:
     def _take_change(self, plan: Foreseen, change: SchemaChange) -> None:
         before = self.scope.views
         is_cut_off = change.skips or (plan.rewrites and self._holds_rows_of(change.source))
-        jumped = change.source if is_cut_off else None
+        jumped = self._rewritten_replacements(plan) | ({change.source} if is_cut_off else set())
         uncommitted = [
             arrival._replace(origin=as_after(origin, change))
             for arrival in self._give_up_jobs()
-            if arrival.origin.source != jumped
+            if arrival.origin.source not in jumped
             for origin in transactions_of(arrival.origin)
         ]
         self.pending.take(plan, before)
         self.scope = Scope(plan.views(before), plan.evolution)
         self._follow_sources()
         refilled = self._refilled(plan, before, jumped)
-        if is_cut_off or (plan.rewrites and refilled):
-            self._move_to(change)
+        for source in jumped | ({change.source} if plan.rewrites and refilled else set()):
+            self._move_to(source)
         self.pending.new = tuple(name for name in self.scope.views if name in refilled)
         # A view whose rows stay the same is another one from here on, without a new extent.
         pending = self.pending
@@ -875,19 +875,31 @@ class GroupMachine:
         taken = self.intake.not_passed(self._reaching)
         return out.CommitDefinitions(tuple(same), tuple(pending.ended), tuple(views), taken)
 
-    def _refilled(self, plan: Foreseen, before: Mapping[str, View], jumped: str | None) -> set[str]:
+    def _refilled(self, plan: Foreseen, before: Mapping[str, View], jumped: set[str]) -> set[str]:
         """The views whose rows are not those of their extents."""
         views = self.scope.views
         refilled = {*self.pending.new, *plan.mappings()}
         # What is kept beside a view has the types that its relations had.
         refilled |= {n for n, v in views.items() if _stored_types(v) != _stored_types(before[n])}
-        if jumped is not None:
-            refilled |= {n for n, v in views.items() if jumped in v.definition.sources}
+        refilled |= {n for n, v in views.items() if jumped.intersection(v.definition.sources)}
         return refilled
 
-    def _move_to(self, change: SchemaChange) -> None:
-        """The rows that are read next are those after the change: so are the positions that go with them."""
-        source = change.source
+    def _rewritten_replacements(self, plan: Foreseen) -> set[str]:
+        """Sources of which a relation comes to be read that was only watched, and whose rows became others
+        since the position that the views stand at: they can be read only as they are after that."""
+        before = self.scope
+        newly = {*Scope(plan.views(before.views), plan.evolution).relations} - {*before.relations}
+        sources = {name.source for name in newly}
+        return {
+            c.source
+            for c in self.intake.taken
+            if c.source in sources
+            and changes_rows(c)
+            and self.intake.compare(c.source, c.position, self._reaching[c.source]) > 0
+        }
+
+    def _move_to(self, source: str) -> None:
+        """The rows that are read next are those of the present: so are the positions that go with them."""
         fed = self.pending.jumps[source] = self.intake.fed[source]
         if self.intake.is_parting and self.intake.end is not None:
             self.intake.end[source] = fed
@@ -1058,10 +1070,11 @@ class GroupMachine:
         intake = self.intake
         for each in predecessors:
             for name, position in each.reached.items():
-                # The same position; but only its predecessors know what they have heard of there. A source whose
-                # last view has ended is not the group's.
-                is_own = name in self.starts
-                if is_own and intake.compare(name, position, self.starts[name]) == 0:
+                # The same position; but only its predecessors know what they have heard of there.
+                # A predecessor's view may have been the only one that read a source, and be retired by now.
+                if name not in self.starts:
+                    continue
+                if intake.compare(name, position, self.starts[name]) == 0:
                     self.reached[name] = self._reaching[name] = intake.fed[name] = position
             for name, generation in each.intake.generation.items():
                 intake.generation[name] = max(generation, intake.generation.get(name, 0))
@@ -1076,6 +1089,9 @@ class GroupMachine:
         """The predecessors' views have changed with their sources since this group was made."""
         evolution = self.scope.evolution
         relations = {r.name: r for r in evolution.catalog.relations}
+        # New views are over what there is now; what predecessors read is so, too, by now.
+        for view in self.pending.new:
+            relations |= {r.name: r for r in read_by(self.scope.views[view].definition)}
         for each in predecessors:
             if each.has_evolved:
                 own = {*each.scope.relations, *each.scope.watched}
@@ -1108,6 +1124,14 @@ class GroupMachine:
                 at = origin.began_at if isinstance(origin, Stretch) else origin.committed_at
                 found[origin.source] = min(at, found.get(origin.source, at))
         return found
+
+
+def read_by(definition: ViewDefinition) -> Iterator[CatalogRelation]:
+    """The relations of sources that a view reads, as it knows them."""
+    for term in definition.all_terms:
+        for each in term.occurrences:
+            if each.source != LOCAL:
+                yield CatalogRelation(each.name, each.schema, each.key)
 
 
 def _stored_types(view: View) -> list[tuple[Type, ...]]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from viewkeeper.protocols.choice import period_seconds
+from viewkeeper.simulator.engine.sources import number_of
 from viewkeeper.sources.interface import SourceTransaction
 from viewkeeper.views.definition import RelationName
 
@@ -75,7 +76,8 @@ def _late_in(world: EngineWorld, group: GroupMachine) -> Iterator[str]:
 def _missing(world: EngineWorld, group: GroupMachine) -> Iterator[_Missing]:
     positions = world.ledger.positions
     for source, known in world.sources.items():
-        for number, item in enumerate(known.log, 1):
+        entries = ((number, item) for number, entry in enumerate(known.log, 1) for item in entry)
+        for number, item in entries:
             if not isinstance(item, SourceTransaction) or item.tie is not None:
                 continue
             changed = {RelationName(source, c.relation) for c in item.changes}
@@ -84,7 +86,7 @@ def _missing(world: EngineWorld, group: GroupMachine) -> Iterator[_Missing]:
                 for name, view in group.scope.views.items()
                 if name in positions
                 and not changed.isdisjoint(view.definition.relations)
-                and positions[name][source]["n"] < number
+                and number_of(positions[name][source]) < number
             }
             if views:
                 yield _Missing(source, number, frozenset(views))

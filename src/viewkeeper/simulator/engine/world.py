@@ -9,42 +9,35 @@ from __future__ import annotations
 
 import math
 import random
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from viewkeeper.algebra import Bag
 from viewkeeper.engine import messages as m
 from viewkeeper.engine.deliveries import Delivery
-from viewkeeper.engine.integrator import Arrival, numbers_of
-from viewkeeper.engine.limits import Limits
+from viewkeeper.engine.integrator import numbers_of
 from viewkeeper.engine.machine import GroupMachine
-from viewkeeper.engine.router import NO_GROUP, Addressed, Beginning, Engine
-from viewkeeper.engine.schema_changes import Evolution
+from viewkeeper.engine.router import NO_GROUP, Addressed, Engine
+from viewkeeper.engine.schema_changes import Foreseen
 from viewkeeper.engine.transaction_ties import Units
-from viewkeeper.engine.view import View
 from viewkeeper.errors import SourceError, invariant
-from viewkeeper.evolution.knowledge import Knowledge
 from viewkeeper.merging.global_transactions import GlobalTransactions, Overdue
-from viewkeeper.protocols.messages import Reflected
+from viewkeeper.simulator.engine.beginnings import EngineScenario, starts_of
+from viewkeeper.simulator.engine.computing import Contents
+from viewkeeper.simulator.engine.managers import Managers
+from viewkeeper.simulator.engine.people import People
 from viewkeeper.simulator.engine.promptness import late
 from viewkeeper.simulator.engine.sources import (
-    Alter,
     SimulatedCut,
     SimulatedSource,
-    Update,
-    Write,
     compare,
+    number_of,
     position,
 )
+from viewkeeper.simulator.engine.updates import Write
 from viewkeeper.simulator.engine.warehouse import SimulatedLedger
-from viewkeeper.sources.interface import SourceTransaction
-from viewkeeper.views.assembly import WholeView
-from viewkeeper.views.catalog import Catalog, CatalogRelation
-from viewkeeper.views.definition import LOCAL, RelationName
-from viewkeeper.views.level import Level
-from viewkeeper.views.pruning import pruned
 
 # What a run ends with and begins again after, as a live one does.
 BEGIN_AGAIN = ("schema-changed-while-uniting", "schema-changed-in-unit")
@@ -55,44 +48,11 @@ SLOW_ODDS = 30
 CALM_ODDS = 40
 
 
-@dataclass(frozen=True)
-class EngineScenario:
-    """What the sources hold and do, the views, and how the world behaves."""
-
-    initial: Mapping[str, Mapping[str, Bag]]
-    scripts: Mapping[str, tuple[Update, ...]]
-    views: Mapping[str, View]
-    knowledge: Knowledge = Knowledge()  # noqa: RUF009  (immutable)
-    kills: int = 0
-    failures: int = 0
-    audits: int = 0
-    limits: Limits = Limits()  # noqa: RUF009  (immutable)
-    # Views whose managers need long.
-    slow: frozenset[str] = frozenset()
-    # Whether the sources rarely do something before everything else that can happen has happened.
-    is_calm: bool = False
-
-
 @dataclass
 class _Feed:
     relations: tuple[str, ...]
     at: int
     generation: int = 0
-
-
-_Computation = tuple[m.StartJob, Mapping[str, SimulatedCut]]
-
-
-@dataclass
-class _Managers:
-    """Of one group: the views, what they were told, and what they have to compute."""
-
-    views: Mapping[str, View] = field(default_factory=dict)
-    # What has arrived and is not forgotten, and the number of the last transaction that each view took up.
-    told: dict[tuple[str, int], Arrival] = field(default_factory=dict)
-    taken: dict[str, int] = field(default_factory=dict)
-    # Jobs that a view's manager has to compute, with their cuts.
-    todo: dict[str, deque[_Computation]] = field(default_factory=dict)
 
 
 class Stuck(Exception):
@@ -119,7 +79,14 @@ class EngineWorld:
         self._left = {name: deque(script) for name, script in scenario.scripts.items()}
         self._make, self._watch = make, watch
         self._kills, self._failures = scenario.kills, scenario.failures
-        self._audits_left = scenario.audits
+        self._audits_left, self._restarts = scenario.audits, scenario.restarts
+        self._people = People(seed)
+        self.counts: Counter[str] = Counter()
+        # How often each view was filled, and what it was when a change of it was told as being taken.
+        self._fillings: Counter[str] = Counter()
+        self._told_at: dict[tuple[str, int], int] = {}
+        self._plans: list[Foreseen] = []
+        self.frozen: set[str] = set()
         self.now = 0.0
         self.runs = 0
         self._begin()
@@ -130,70 +97,23 @@ class EngineWorld:
         """A new process, from the ledger."""
         self.runs += 1
         self._queues: dict[int, deque[m.Action]] = {}
-        self._managers: dict[int, _Managers] = {}
+        self._managers: dict[int, Managers] = {}
         self._cuts: dict[tuple[int, int], Mapping[str, SimulatedCut]] = {}
         self._ties: list[tuple[str, ...]] = []
-        # When each view began its last job in this run.
+        # When each view began its last job in this run, and when each group was first looked at.
         self.begun_at: dict[str, float] = {}
         self.groups_since: dict[int, float] = {}
         self._again = False
-        ledger = self.ledger
-        for name, view in self.scenario.views.items():
-            if name not in ledger.extents and not self._fits(view):
-                ledger.ended.setdefault(name, "its text does not fit its sources")
-        views = {
-            name: ledger.views.get(name, view)
-            for name, view in self.scenario.views.items()
-            if name not in ledger.ended
-        }
-        new = frozenset(name for name in views if name not in ledger.extents)
-        standing = {name: dict(ledger.positions[name]) for name in views if name not in new}
-        routed = {}
-        for name, source in self.sources.items():
-            known = [cut[name]["n"] for cut in standing.values() if name in cut]
-            routed[name] = position(min(known) if known else source.start)
-        evolution = self._evolution(views, new, routed)
-        used = {n for view in new for n in views[view].definition.sources}
-        resumed = {n for cut in standing.values() for n in cut}
-        present = {n: position(self.sources[n].start) for n in sorted(used & resumed)}
-        beginning = Beginning(
-            views, new, standing, routed, present, tuple(ledger.ties), evolution, ledger.taken
-        )
+        starts = starts_of(self.scenario, self.runs, self.ledger, self.sources)
         units = Units(GlobalTransactions(5.0, Overdue.SHOW_PARTS), {})
-        self.engine = Engine(beginning, compare, units, self.scenario.limits, self._make)
+        limits = self.scenario.limits
+        self.engine = Engine(starts.beginning, compare, units, limits, self._make)
         actions = self.engine.begin(self.now)
         self._feeds = {
-            s: _Feed(self.engine.relations_of(s), routed[s]["n"]) for s in sorted(self.sources)
+            s: _Feed(self.engine.relations_of(s), starts.routed[s]) for s in sorted(self.sources)
         }
         self._on_their_way: dict[str, deque[Delivery]] = {s: deque() for s in self._feeds}
         self._take(actions)
-
-    def _fits(self, view: View) -> bool:
-        """Whether a view that was never shown can be begun with: its text is of when its user wrote it."""
-        return all(
-            o.name.relation in (now := self.sources[o.source].now)
-            and all(name in now[o.name.relation].schema for name in o.schema.names)
-            for term in view.definition.all_terms
-            for o in term.occurrences
-        )
-
-    def _evolution(
-        self, views: Mapping[str, View], new: frozenset[str], routed: Mapping[str, Any]
-    ) -> Evolution:
-        """What relations are known as: as the views know them, others as they are where feeds begin."""
-        relations: dict[RelationName, CatalogRelation] = {}
-        for name, source in self.sources.items():
-            for relation, rows in source.history[routed[name]["n"]].items():
-                known = RelationName(name, relation)
-                relations[known] = CatalogRelation(known, rows.schema)
-        for name, view in views.items():
-            if name in new:
-                continue
-            for term in view.definition.all_terms:
-                for o in term.occurrences:
-                    if o.source != LOCAL:
-                        relations[o.name] = CatalogRelation(o.name, o.schema, o.key)
-        return Evolution(Catalog(tuple(relations.values())), self.scenario.knowledge)
 
     def _take(self, actions: Iterable[Addressed]) -> None:
         for group, action in actions:
@@ -211,12 +131,21 @@ class EngineWorld:
             moves = self._moves()
             if not moves:
                 if self._is_over():
-                    return
-                if not self._pass_time() and not self._moves():
+                    if self.runs >= self.scenario.runs_min:
+                        return
+                    self._begin()
+                elif self._is_frozen():
+                    if not self._people.changes_mind:
+                        self.frozen = {v for g in self._unsettled() for v in g.scope.views}
+                        return
+                    self._people.approve_all()
+                    self._pass_time()
+                elif not self._pass_time() and not self._moves():
                     raise Stuck(self._described())
                 continue
             if self._kills and self._is_filled and not self.random.randrange(60):
                 self._kills -= 1
+                self.counts["kills"] += 1
                 self._watch("kill")
                 self._begin()
                 continue
@@ -231,7 +160,24 @@ class EngineWorld:
     def _is_filled(self) -> bool:
         """Whether every view was shown once: one that was not must fit the schemas of when a run begins."""
         known = {*self.ledger.extents, *self.ledger.ended}
-        return all(name in known for name in self.scenario.views)
+        return all(name in known for name in self.scenario.views_in(self.runs))
+
+    def _is_frozen(self) -> bool:
+        """Whether nothing moves before somebody has another mind about a schema change."""
+        waiting = self._unsettled()
+        asked = [g for g in waiting if self._waits_for_people(g)]
+        # Groups that come to one end wait for each other, and their successor for all of them.
+        others = [g for g in waiting if g not in asked]
+        return bool(asked) and all(
+            g.is_idle and (g.predecessors or g.intake.union is not None) for g in others
+        )
+
+    def _unsettled(self) -> list[GroupMachine]:
+        return [g for g in self.engine.listening if not (g.is_over or self._is_at_rest(g))]
+
+    def _waits_for_people(self, group: GroupMachine) -> bool:
+        change = group.waits_for_decision
+        return change is not None and self._people.has_rejected(change)
 
     def _moves(self) -> list[Callable[[], None]]:
         moves = self._answers()
@@ -241,12 +187,14 @@ class EngineWorld:
             self.late += late(self)
         for name, left in self._left.items():
             source = self.sources[name]
-            if left and (not isinstance(left[0], Alter) or source.may_alter()):
+            if left and source.may_commit(left[0]):
                 moves.append(lambda name=name: self._commit(name))  # type: ignore[misc]
             for number in source.hidden:
                 moves.append(lambda s=source, n=number: s.show(n))  # type: ignore[misc]
         if self._audits_left and not self.random.randrange(20) and self.engine.groups:
             moves.append(self._audit)
+        if self._restarts and not self.random.randrange(20):
+            moves.append(self._restart)
         return moves
 
     def _answers(self) -> list[Callable[[], None]]:
@@ -269,6 +217,14 @@ class EngineWorld:
                     (slow if is_slow else moves).append(done)
         return moves or slow
 
+    def _restart(self) -> None:
+        """A source's server is restarted: cuts are lost, and feeds go on where they were."""
+        self._restarts -= 1
+        self.counts["restarts"] += 1
+        source = self.sources[self.random.choice(sorted(self.sources))]
+        source.restart()
+        self._watch(f"{source.name} is restarted")
+
     def _commit(self, name: str) -> None:
         source, update = self.sources[name], self._left[name].popleft()
         is_hidden = isinstance(update, Write) and not self.random.randrange(3)
@@ -280,7 +236,7 @@ class EngineWorld:
             return
         feed, source = self._feeds[name], self.sources[name]
         items, feed.at = source.items(feed.at, self.random.randint(1, 4), feed.relations)
-        delivery = Delivery(name, tuple(items), position(feed.at), "one", feed.generation)
+        delivery = Delivery(name, tuple(items), position(feed.at), source.life, feed.generation)
         self._watch(f"{name} delivers up to {feed.at}: {len(items)} items")
         # It may be on its way for a while: the feed can be sent back before it arrives.
         self._on_their_way[name].append(delivery)
@@ -300,9 +256,9 @@ class EngineWorld:
     def _manager_done(self, group: int, view: str) -> None:
         managers = self._managers[group]
         job, cuts = managers.todo[view].popleft()
-        change = self._computed(managers, view, job, cuts)
-        if view in job.concerned:
-            self._step((group, m.ChangeComputed(job.job, view, {view: change})))
+        if view in job.concerned and not self._is_lost(group, cuts, job.job):
+            change = {view: managers.computed(view, job, cuts)}
+            self._step((group, m.ChangeComputed(job.job, view, change)))
 
     def _audit(self) -> None:
         self._audits_left -= 1
@@ -325,8 +281,11 @@ class EngineWorld:
         """Whether everything is shown."""
         ends = {name: position(source.end) for name, source in self.sources.items()}
         return self.engine.has_applied(ends) and all(
-            group.is_over or (group.is_idle and group.is_settled) for group in self.engine.listening
+            group.is_over or self._is_at_rest(group) for group in self.engine.listening
         )
+
+    def _is_at_rest(self, group: GroupMachine) -> bool:
+        return group.is_idle and group.is_settled and not group.predecessors
 
     def _described(self) -> str:
         groups = [
@@ -347,13 +306,12 @@ class EngineWorld:
             case m.ReleaseCuts(ticket):
                 del self._cuts[group, ticket]
             case m.StartManagers(views, _, _, arrivals):
-                todo: dict[str, deque[_Computation]] = {view: deque() for view in views}
-                self._managers[group] = _Managers(views, taken=dict.fromkeys(views, 0), todo=todo)
-                self._tell(group, arrivals)
+                self._managers[group] = Managers(views)
+                self._managers[group].tell(arrivals)
             case m.StopManagers():
                 self._managers.pop(group, None)
             case m.TellManagers(arrivals):
-                self._tell(group, arrivals)
+                self._managers[group].tell(arrivals)
             case m.StartJob():
                 self._start_job(group, action)
             case m.Commit():
@@ -371,7 +329,12 @@ class EngineWorld:
             case m.FollowFeed(source, relations, at, _, generation):
                 self._feeds[source] = _Feed(relations, at["n"], generation)
             case m.LookForDecision(plan):
-                self._step((group, m.DecisionFound(plan.reported, "approve")))
+                decision = self._people.decide(plan.reported)
+                self._step((group, m.DecisionFound(plan.reported, decision)))
+            case m.TellChange(plan, is_applied):
+                self._tell_change(plan, is_applied=is_applied)
+            case m.GroupEnded():
+                self.counts["unions"] += 1
             case m.TieViews(views):
                 self._ties.append(tuple(sorted(views)))
             case m.ReportError(error, is_final):
@@ -385,12 +348,22 @@ class EngineWorld:
             return
         raise error
 
+    def _tell_change(self, plan: Foreseen, *, is_applied: bool) -> None:
+        """Whoever hears that a change is applied takes it that the views' rows are there."""
+        self.counts["schema changes"] += is_applied
+        for view in plan.mappings().keys() - self.ledger.ended.keys():
+            # The very plan: two groups may take one change.
+            if not is_applied:
+                self._told_at[view, id(plan)] = self._fillings[view]
+                self._plans.append(plan)
+            elif self._told_at.get((view, id(plan)), self._fillings[view]) == self._fillings[view]:
+                self.audits.append(f"{view} is told to have its rows after {plan.reported}")
+
     def _open(self, group: int, action: m.OpenCuts) -> None:
         if self._failures and not self.random.randrange(15):
             self._failures -= 1
-            name = next(iter(action.relations))
-            error = SourceError("away", "it is away", source=name, retryable=True)
-            self._step((group, m.Failed(error)))
+            self.counts["failures"] += 1
+            self._step((group, m.Failed(_away(next(iter(action.relations))))))
             return
         cuts = {name: self.sources[name].cut(r) for name, r in action.relations.items()}
         for name, cut in cuts.items():
@@ -404,10 +377,14 @@ class EngineWorld:
         self._cuts[group, action.ticket] = cuts
         self._step((group, m.CutsOpened(action.ticket, cuts)))
 
-    def _tell(self, group: int, arrivals: Iterable[Arrival]) -> None:
-        told = self._managers[group].told
-        for arrival in arrivals:
-            told[arrival.transaction.source, arrival.transaction.number] = arrival
+    def _is_lost(
+        self, group: int, cuts: Mapping[str, SimulatedCut], job: int | None = None
+    ) -> bool:
+        """Whether cuts can be asked nothing any more; the group hears of it."""
+        lost = [name for name, cut in cuts.items() if cut.is_lost]
+        if lost:
+            self._step((group, m.Failed(_away(lost[0]), job)))
+        return bool(lost)
 
     # -- computing ---------------------------------------------------------------------------------
 
@@ -416,71 +393,21 @@ class EngineWorld:
         cuts = self._cuts[group, job.ticket]
         if not job.keeps:
             del self._cuts[group, job.ticket]
+        if self._is_lost(group, cuts, job.job):
+            return
         self.begun_at |= dict.fromkeys(job.concerned, self.now)
-        for name in job.told:
-            # A manager takes transactions in the order of arrival, and leaves none out.
-            numbers = [int(n) for n in numbers_of(job.batch)]
-            first = managers.taken[name] + 1
-            invariant(numbers == [*range(first, first + len(numbers))], f"{name} takes {numbers}")
-            managers.taken[name] = numbers[-1]
-            managers.todo[name].append((job, cuts))
-
-    def _computed(
-        self,
-        managers: _Managers,
-        name: str,
-        job: m.StartJob,
-        cuts: Mapping[str, SimulatedCut],
-    ) -> dict[int, Bag]:
-        """What a job changes in a view, with what is known of other transactions when it is computed."""
-        view = managers.views[name]
-        before = dict(job.settled)
-        for arrival in job.batch:
-            source, first = arrival.transaction.source, arrival.transaction.number
-            before[source] = min(before[source], first - 1)
-        contents = self._contents(managers, cuts, job.reflected, before)
-        whole = WholeView(pruned(view.definition))
-        shown = whole.evaluated(_of(contents, view))
-        nothing = Bag(shown.schema)
-        found: dict[int, Bag] = {}
-        for arrival in job.batch:
-            place = arrival.transaction.source, arrival.transaction.number
-            if not {*view.definition.relations}.isdisjoint(arrival.transaction.relations):
-                invariant(place in managers.told, f"{name} needs {place}, which is forgotten")
-            _apply(contents, arrival, 1)
-            after = whole.evaluated(_of(contents, view))
-            if after != shown:
-                found[arrival.number] = after + -shown
-            shown = after
-        if view.choice.level is not Level.COMPLETE:
-            return {job.batch[-1].number: sum(found.values(), nothing)}
-        return found
-
-    def _contents(
-        self,
-        managers: _Managers,
-        cuts: Mapping[str, SimulatedCut],
-        reflected: Mapping[str, Reflected],
-        before: Mapping[str, int],
-    ) -> dict[RelationName, Bag]:
-        """The relations as they are when all up to ``before`` is applied, from cuts that show more."""
-        contents = {
-            RelationName(source, relation): cut.contents[relation]
-            for source, cut in cuts.items()
-            for relation in cut.schemas
-        }
-        for (source, number), arrival in managers.told.items():
-            if number > before.get(source, number) and reflected[source].includes(number):
-                _apply(contents, arrival, -1)
-        return contents
+        managers.begin(job, cuts)
 
     def _fill(self, group: int, fill: m.FillViews) -> None:
         cuts = self._cuts.pop((group, fill.ticket))
-        contents = self._whole(cuts, fill.reflected, fill.waiting)
+        if self._is_lost(group, cuts):
+            return
+        contents = Contents(cuts, self._managers[group].views)
+        contents.take_back_reflected(fill.waiting, fill.reflected)
         for name, view in fill.views.items():
-            extent = WholeView(pruned(view.definition)).evaluated(_of(contents, view))
-            self.ledger.extents[name] = extent
+            self.ledger.extents[name] = contents.evaluated(view)
             self.ledger.views[name] = view
+        self._fillings.update(list(fill.views))
         self._define(fill.definitions)
         self._advance(fill.positions)
         self._committed_ties()
@@ -493,29 +420,17 @@ class EngineWorld:
         ledger.ended |= {view.name: effect.reason for view, effect, _ in action.ended}
         ledger.taken |= dict.fromkeys(action.told, action.taken)
 
-    def _whole(
-        self,
-        cuts: Mapping[str, SimulatedCut],
-        reflected: Mapping[str, Reflected],
-        waiting: Iterable[Arrival],
-    ) -> dict[RelationName, Bag]:
-        contents = {
-            RelationName(source, relation): cut.contents[relation]
-            for source, cut in cuts.items()
-            for relation in cut.schemas
-        }
-        for arrival in waiting:
-            known = reflected.get(arrival.transaction.source)
-            if known is not None and known.includes(arrival.transaction.number):
-                _apply(contents, arrival, -1)
-        return contents
-
     def _read(self, group: int, read: m.ReadWhole) -> None:
         """An audit: what the group's views would be, computed from their sources alone."""
         cuts = self._cuts.pop((group, read.ticket))
-        contents = self._whole(cuts, read.reflected, read.waiting)
-        for name, view in self._managers[group].views.items():
-            found = WholeView(pruned(view.definition)).evaluated(_of(contents, view))
+        if self._is_lost(group, cuts):
+            return
+        self.counts["audits"] += 1
+        views = self._managers[group].views
+        contents = Contents(cuts, views)
+        contents.take_back_reflected(read.waiting, read.reflected)
+        for name, view in views.items():
+            found = contents.evaluated(view)
             if name in self.ledger.extents and found != self.ledger.extents[name]:
                 self.audits.append(f"{name} differs: {self.ledger.extents[name]} for {found}")
         self._step((group, m.ReadingDone()))
@@ -539,7 +454,7 @@ class EngineWorld:
                 if commit.states[place] != state:
                     continue
                 origin = commit.batch[place].origin
-                cut[origin.source] = max(cut.get(origin.source, 0), origin.position["n"])
+                cut[origin.source] = max(cut.get(origin.source, 0), number_of(origin.position))
                 for name, found in changes.items():
                     if number in found:
                         ledger.extents[name] = ledger.extents[name] + found[number]
@@ -549,9 +464,7 @@ class EngineWorld:
         ledger.commits += 1
         self._advance(commit.positions)
         self._committed_ties()
-        told = self._managers[group].told
-        for key in [k for k, each in told.items() if each.number <= commit.forget_upto]:
-            del told[key]
+        self._managers[group].forget(commit.forget_upto)
         self._step((group, m.Committed(commit.number)))
 
     def _advance(self, positions: m.ViewPositions) -> None:
@@ -559,7 +472,7 @@ class EngineWorld:
             known = self.ledger.positions.setdefault(view, {})
             for source, at in cut.items():
                 invariant(
-                    source not in known or at["n"] >= known[source]["n"],
+                    source not in known or compare(source, at, known[source]) >= 0,
                     f"{view} goes back at {source}",
                     detail=f"from {known} to {cut}",
                 )
@@ -570,27 +483,14 @@ class EngineWorld:
         self._ties = []
 
 
-def _apply(contents: dict[RelationName, Bag], arrival: Arrival, sign: int) -> None:
-    origin = arrival.origin
-    if not isinstance(origin, SourceTransaction):
-        return
-    for relation, deleted, inserted in origin.changes:
-        name = RelationName(origin.source, relation)
-        if name in contents:
-            rows = [*((row, -sign) for row in deleted), *((row, sign) for row in inserted)]
-            contents[name] = contents[name] + Bag(contents[name].schema, rows)
+def _away(source: str) -> SourceError:
+    return SourceError("away", "it is away", source=source, retryable=True)
 
 
-def _of(contents: Mapping[RelationName, Bag], view: View) -> Callable[[RelationName], Bag]:
-    narrow = pruned(view.definition)
-    columns = {o.name: o.schema.names for t in narrow.all_terms for o in t.occurrences}
-    return lambda name: contents[name].only(columns[name])
-
-
-def _numbers(positions: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
+def _numbers(positions: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
     """The cut of several views: of each source, the furthest position of any of them."""
-    found: dict[str, int] = {}
+    found: dict[str, float] = {}
     for cut in positions.values():
         for source, at in cut.items():
-            found[source] = max(at["n"], found.get(source, 0))
+            found[source] = max(number_of(at), found.get(source, 0))
     return found
