@@ -8,7 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from viewkeeper.engine import cuts, intake, machine
+from viewkeeper.engine import batches, commits, cuts, evolving, intake
+from viewkeeper.engine.batches import Batches
+from viewkeeper.engine.commits import Commits
+from viewkeeper.engine.evolving import Evolving
+from viewkeeper.engine.group_state import GroupState
 from viewkeeper.engine.intake import Intake
 from viewkeeper.engine.jobs import Jobs
 from viewkeeper.engine.machine import GroupMachine
@@ -96,73 +100,58 @@ def _only_a_prefix(cut, applied, waiting):
 _reflected_by = cuts.reflected_by
 
 
-class ForgetsWhatFailed(GroupMachine):
-    def _give_up_jobs(self):
-        uncommitted = super()._give_up_jobs()
-        return uncommitted[len(self.jobs.batches) :]
-
-
 class DoesNotWaitForPredecessors(GroupMachine):
     def __init__(self, *arguments) -> None:
         *others, _, taken = arguments
         super().__init__(*others, (), taken)
 
 
-class CommitsPositionsAhead(GroupMachine):
-    def _reached_with(self, rows, batch):
-        return dict(self.intake.fed)
+def _what_was_not_begun(self):
+    begun = len(self._state.jobs.batches)
+    return _give_up(self)[begun:]
 
 
-class ClaimsOldPositions(GroupMachine):
-    def _move_to(self, source) -> None:
-        pass
+def _lose_what_waits(self):
+    waiting = {a.number for row in self._state.jobs.waiting.values() for a in row.batch}
+    return [a for a in _give_up(self) if a.number not in waiting]
 
 
-class ForgetsTooMuch(GroupMachine):
-    def _forgettable(self, rows, batch):
-        return batch[-1].last_number
+_give_up = Batches.give_up
 
 
-class DelaysItsGroup(GroupMachine):
-    """A period holds back all that move with its view, as one period for the whole group does."""
-
-    def _may_close(self, now):
-        return super()._may_close(now) and not self._early(now)
+def _all_that_was_fed(self, rows, batch):
+    return dict(self._state.intake.fed)
 
 
-class LosesWhatWaits(GroupMachine):
-    def _give_up_jobs(self):
-        waiting = {a.number for row in self.jobs.waiting.values() for a in row.batch}
-        return [a for a in super()._give_up_jobs() if a.number not in waiting]
+def _as_if_nothing_waited(self, rows, batch):
+    jobs = self._state.jobs
+    waiting, jobs.by_row = jobs.by_row, {}
+    try:
+        return _reached_with(self, rows, batch)
+    finally:
+        jobs.by_row = waiting
 
 
-class ReadsWhatWaits(GroupMachine):
-    @property
-    def _uncommitted(self):
-        return list(self.intake.integrator.pending)
+_reached_with = Commits._reached_with
 
 
-class PassesWhatWaits(GroupMachine):
-    """Positions as if nothing waited but what is in no batch."""
+def _all_of_it(self, rows, batch):
+    return batch[-1].last_number
 
-    def _reached_with(self, rows, batch):
-        waiting, self.jobs.by_row = self.jobs.by_row, {}
-        try:
-            return super()._reached_with(rows, batch)
-        finally:
-            self.jobs.by_row = waiting
+
+def _unless_a_period_runs(self, now):
+    return _may_close(self, now) and not self._early(now)
+
+
+_may_close = Batches._may_close
+
+
+def _only_what_is_in_no_batch(self):
+    return list(self.intake.integrator.pending)
 
 
 WRONG_MACHINES = {
-    "changes are forgotten that a view still needs": (ForgetsTooMuch, "periods"),
-    "a period delays what its view does not read": (DelaysItsGroup, "periodic"),
-    "rows that wait for a period are lost at a schema change": (LosesWhatWaits, "periods"),
-    "whole relations are read with rows that wait": (ReadsWhatWaits, "periods"),
-    "positions pass rows that wait": (PassesWhatWaits, "periods"),
-    "what failed is forgotten": (ForgetsWhatFailed, "kills"),
     "a group begins before its predecessors end": (DoesNotWaitForPredecessors, "plain"),
-    "positions are committed before their rows": (CommitsPositionsAhead, "kills"),
-    "rows after a rewrite at the positions before it": (ClaimsOldPositions, "schema"),
 }
 
 
@@ -232,6 +221,49 @@ def _in_one_row(batch, concerned, held):
 
 
 WRONG_PARTS = {
+    "what failed is forgotten": (Batches, "give_up", _what_was_not_begun, "kills"),
+    "positions are committed before their rows": (
+        Commits,
+        "_reached_with",
+        _all_that_was_fed,
+        "kills",
+    ),
+    "rows after a rewrite at the positions before it": (
+        Evolving,
+        "_move_to",
+        lambda *_: None,
+        "schema",
+    ),
+    "changes are forgotten that a view still needs": (
+        Commits,
+        "_forgettable",
+        _all_of_it,
+        "periods",
+    ),
+    "a period delays what its view does not read": (
+        Batches,
+        "_may_close",
+        _unless_a_period_runs,
+        "periodic",
+    ),
+    "rows that wait for a period are lost at a schema change": (
+        Batches,
+        "give_up",
+        _lose_what_waits,
+        "periods",
+    ),
+    "whole relations are read with rows that wait": (
+        GroupState,
+        "uncommitted",
+        property(_only_what_is_in_no_batch),
+        "periods",
+    ),
+    "positions pass rows that wait": (
+        Commits,
+        "_reached_with",
+        _as_if_nothing_waited,
+        "periods",
+    ),
     "a list releases half of its rows": (ViewUpdateTable, "covered_with", _none, "periodic"),
     "a list covers one of its rows": (Jobs, "computed", _first_row, "periodic"),
     "a row shows before an earlier one of its view": (
@@ -248,7 +280,7 @@ WRONG_PARTS = {
     ),
     "a job leaves out what does not concern it": (Jobs, "_jobs", _only_their_own, "periodic"),
     "what a period holds shares a row with what it does not": (
-        machine,
+        batches,
         "parted",
         _in_one_row,
         "periodic",
@@ -262,10 +294,10 @@ WRONG_PARTS = {
     "a cut is taken for a prefix": (cuts, "reflected_by", _only_a_prefix, "plain"),
     "deliveries of before a feed went back count": (Intake, "_deliver", _any_generation, "all"),
     "repeated transactions count again": (Intake, "_is_repeated", lambda *_: False, "kills"),
-    "rows keep the shape of before": (machine, "as_after", _as_it_was, "schema"),
+    "rows keep the shape of before": (evolving, "as_after", _as_it_was, "schema"),
     "rows read again keep the shape of before": (intake, "as_after", _as_it_was, "all"),
     "a change is taken twice": (Intake, "_is_taken", lambda *_: False, "all"),
-    "several transactions in one state": (machine, "states_of", _states_at_once, "plain"),
+    "several transactions in one state": (commits, "states_of", _states_at_once, "plain"),
     "schema changes do not hold what follows": (Intake, "_concerns", lambda *_: False, "schema"),
 }
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from viewkeeper.engine.limits import Limits
-from viewkeeper.engine.machine import read_by
 from viewkeeper.engine.router import Beginning
 from viewkeeper.engine.schema_changes import Evolution
+from viewkeeper.engine.succession import read_by
 from viewkeeper.engine.view import View
 from viewkeeper.evolution.knowledge_file import entries_of, read_knowledge
 from viewkeeper.simulator.engine.sources import SimulatedSource, position
