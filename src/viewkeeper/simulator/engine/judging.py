@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 
 from viewkeeper.algebra import Bag
 from viewkeeper.algebra.types import Schema
-from viewkeeper.engine.view import View
 from viewkeeper.consistency import SourceHistories, check
 from viewkeeper.consistency.checker import Undecided
+from viewkeeper.engine.view import View
 from viewkeeper.simulator.engine.promises import broken_promises
 from viewkeeper.simulator.engine.sources import SimulatedSource
 from viewkeeper.simulator.engine.updates import Tables, Write, reshaped
@@ -164,7 +164,7 @@ class _Judge:
             return
         for name, view in world.ledger.views.items():
             shown = [each for each in world.ledger.shown if name in each.rows]
-            if not shown:
+            if not shown or name in world.ledger.ended:
                 continue
             definition = pruned(view.definition)
             histories = _histories(world, definition, shown[0].cut)
@@ -236,7 +236,9 @@ def _fitting(source: SimulatedSource, at: float, relation: str, schema: Schema) 
         tables = _reshaped(source, tables, number, change)
 
 
-def _reshaped(source: SimulatedSource, tables: Tables, number: float, change: SchemaChange) -> Tables:
+def _reshaped(
+    source: SimulatedSource, tables: Tables, number: float, change: SchemaChange
+) -> Tables:
     """Tables after a schema change alone, as if no transaction had come between."""
     after = dict(tables)
     table = after.pop(change.relation, None)

@@ -95,7 +95,9 @@ def _is_replaceable(
 ) -> bool:
     """Whether the knowledge file named something for it, and that was as it had been written."""
     source = world.sources[relation.source]
-    was = next((n for n in source.history[0] if _name_at(source, n, lost - 1) == relation.relation), "")
+    was = next(
+        (n for n in source.history[0] if _name_at(source, n, lost - 1) == relation.relation), ""
+    )
     for entry in world.scenario.knowledge.get("replacements", ()):
         by = entry["by"].partition(".")[2]
         is_meant = entry["relation"] == f"{relation.source}.{was}"
@@ -152,10 +154,10 @@ def _moved_apart(world: EngineWorld) -> Iterator[str]:
         # Views that are read again behind a schema change are so one after the other, while groups unite.
         left = {n for pair in together for n in pair} - views.keys() - world.ledger.ended.keys()
         for one, other in together if shown.is_step else ():
-            if one in views and other in left:
-                if any(True for _ in _missed(world, other, last[other], shown.cut)):
-                    yield f"state {number} shows {one} ahead of {other}: {shown.cut}"
-                    return
+            is_apart = one in views and other in left
+            if is_apart and any(_missed(world, other, last[other], shown.cut)):
+                yield f"state {number} shows {one} ahead of {other}: {shown.cut}"
+                return
         for some in _changed_together(world, views, shown.cut, last):
             together |= set(permutations(sorted(some), 2))
         last |= dict.fromkeys(views, shown)

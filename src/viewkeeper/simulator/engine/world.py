@@ -334,6 +334,8 @@ class EngineWorld:
     def _tell_change(self, plan: Foreseen, *, is_applied: bool) -> None:
         """Whoever hears that a change is applied takes it that the views' rows are there."""
         self.counts["schema changes"] += is_applied
+        if plan.must_wait and not self._people.has_approved(plan.reported):
+            self.audits.append(f"{plan.reported} was taken, and nobody has approved it")
         for view in plan.mappings().keys() - self.ledger.ended.keys():
             # The very plan: two groups may take one change.
             if not is_applied:
@@ -360,7 +362,9 @@ class EngineWorld:
         self._cuts[group, action.ticket] = cuts
         self._step((group, m.CutsOpened(action.ticket, cuts)))
 
-    def _is_lost(self, group: int, cuts: Mapping[str, SimulatedCut], job: int | None = None) -> bool:
+    def _is_lost(
+        self, group: int, cuts: Mapping[str, SimulatedCut], job: int | None = None
+    ) -> bool:
         """Whether cuts can be asked nothing any more; the group hears of it."""
         lost = [name for name, cut in cuts.items() if cut.is_lost]
         if lost:
