@@ -19,7 +19,7 @@ from typing import Any
 from viewkeeper.engine import messages as out
 from viewkeeper.engine.deliveries import Delivery
 from viewkeeper.engine.limits import Limits
-from viewkeeper.engine.machine import Finish, GroupMachine, Rest, Resume
+from viewkeeper.engine.machine import Finish, GroupMachine, Rest, Resume, read_by
 from viewkeeper.engine.messages import Action, FeedDelivered, NoteWanted, TimePassed
 from viewkeeper.engine.schema_changes import Evolution
 from viewkeeper.engine.transaction_ties import Unit, Units
@@ -228,7 +228,7 @@ class Engine:
         return self._make(
             self._numbers,
             chosen,
-            self._beginning.evolution,
+            self._known_by(chosen),
             everywhere,
             self._compare,
             self._follow,
@@ -237,6 +237,16 @@ class Engine:
             predecessors,
             () if predecessors else self._taken_by(chosen),
         )
+
+    def _known_by(self, views: Mapping[str, View]) -> Evolution:
+        """What is known of the sources, as these views know it: another group's may stand before a schema
+        change that these have taken, or behind one that these have not."""
+        evolution = self._beginning.evolution
+        relations = {r.name: r for r in evolution.catalog.relations}
+        # New views are over the present; what others of the group read is known as it is where they stand.
+        for name in sorted(views, key=lambda name: name not in self._beginning.new):
+            relations |= {r.name: r for r in read_by(views[name].definition)}
+        return replace(evolution, catalog=Catalog(tuple(relations.values())))
 
     def _taken_by(self, views: Iterable[str]) -> list[SchemaChange]:
         """The changes that some views have taken, in each source's order."""
