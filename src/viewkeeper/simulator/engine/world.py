@@ -105,7 +105,8 @@ class EngineWorld:
         self._ties: list[tuple[str, ...]] = []
         self._again = False
         starts = starts_of(self.scenario, self.runs, self.ledger, self.sources)
-        units = Units(GlobalTransactions(5.0, Overdue.SHOW_PARTS), {})
+        self._tied = GlobalTransactions(5.0, Overdue.SHOW_PARTS)
+        units = Units(self._tied, {})
         limits = self.scenario.limits
         self.engine = Engine(starts.beginning, compare, units, limits, self._make)
         actions = self.engine.begin(self.now)
@@ -253,6 +254,8 @@ class EngineWorld:
         for name in self._feeds:
             self._deliver(name)
         at = self.engine.wake_at
+        if at == math.inf and self._tied.held:
+            at = self.now + 1.0  # what is held back is overdue at some time
         if at == math.inf:
             return False
         # Not at once: feeds say several times a second where they are.
