@@ -243,6 +243,16 @@ class Engine:
         change that these have taken, or behind one that these have not."""
         evolution = self._beginning.evolution
         relations = {r.name: r for r in evolution.catalog.relations}
+        for change in self._taken_by(views):
+            # Of relations that no view reads, only this tells that the group has passed the change.
+            known = relations.pop(RelationName(change.source, change.relation), None)
+            if known is not None and change.renamed_to is not None:
+                known = replace(known, name=RelationName(change.source, change.renamed_to))
+            elif known is not None and change.after is not None:
+                known = replace(known, schema=change.after.schema, key=change.after.key)
+            else:
+                continue
+            relations[known.name] = known
         # New views are over the present; what others of the group read is known as it is where they stand.
         for name in sorted(views, key=lambda name: name not in self._beginning.new):
             relations |= {r.name: r for r in read_by(views[name].definition)}
