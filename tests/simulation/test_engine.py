@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 
+from simulation.engine_worlds import FAMILIES, is_found_out, played
 from viewkeeper.engine import batches, commits, cuts, evolving, intake
 from viewkeeper.engine.batches import Batches
 from viewkeeper.engine.commits import Commits
@@ -18,58 +18,8 @@ from viewkeeper.engine.jobs import Jobs
 from viewkeeper.engine.machine import GroupMachine
 from viewkeeper.merging.table import ViewUpdateTable
 from viewkeeper.protocols.messages import Reflected
-from viewkeeper.simulator.engine.alterations import HARD
-from viewkeeper.simulator.engine.generator import Mix, scenario
-from viewkeeper.simulator.engine.judging import EngineVerdict, judged
-from viewkeeper.simulator.engine.world import EngineWorld
 
 SEEDS = int(os.environ.get("VIEWKEEPER_ENGINE_SEEDS", "25"))
-FAMILIES = {
-    "plain": Mix(),
-    "kills": Mix(kills=3, failures=3, audits=3),
-    "global": Mix(global_transactions=4, kills=3, failures=2, audits=2),
-    "schema": Mix(schema_changes=3),
-    "all": Mix(schema_changes=3, global_transactions=2, kills=3, failures=2, audits=2),
-    "periodic": Mix(transactions=24, views_max=6, is_periodic=True, is_calm=True),
-    "slow": Mix(transactions=24, views_max=6, is_slow=True),
-    "periods": Mix(
-        transactions=20,
-        views_max=6,
-        schema_changes=2,
-        global_transactions=2,
-        kills=3,
-        failures=2,
-        audits=4,
-        is_periodic=True,
-        is_slow=True,
-    ),
-    "keys": Mix(schema_changes=4, has_keys=True, kinds=HARD, audits=2),
-    "bursts": Mix(schema_changes=3, has_keys=True, kinds=HARD, kills=3, comes_in_bursts=True),
-    "approvals": Mix(schema_changes=3, has_approvals=True, kinds=HARD, has_keys=True, kills=2),
-    "replacements": Mix(schema_changes=4, has_replacements=True, kills=3, audits=2),
-    "levels": Mix(global_transactions=2, kills=3, has_levels=True, has_keys=True, restarts=2),
-    "everything": Mix(
-        schema_changes=3,
-        global_transactions=2,
-        kills=3,
-        failures=2,
-        audits=2,
-        restarts=2,
-        kinds=HARD,
-        has_keys=True,
-        has_levels=True,
-        has_approvals=True,
-        has_replacements=True,
-        has_new_views=True,
-        comes_in_bursts=True,
-    ),
-}
-
-
-def played(family: str, seed: int, make=GroupMachine) -> EngineVerdict:
-    world = EngineWorld(scenario(seed, FAMILIES[family]), seed, make)
-    world.run()
-    return judged(world)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -158,13 +108,7 @@ WRONG_MACHINES = {
 @pytest.mark.parametrize("wrong", WRONG_MACHINES)
 def test_a_wrong_machine_is_caught(wrong):
     make, family = WRONG_MACHINES[wrong]
-    assert any(_is_wrong(family, seed, make) for seed in range(60))
-
-
-def _is_wrong(family: str, seed: int, make) -> bool:
-    with suppress(Exception):
-        return bool(played(family, seed, make).problems)
-    return True
+    assert any(is_found_out(family, seed, make) for seed in range(60))
 
 
 def _anything_is_behind(snapshots, of):
@@ -306,4 +250,4 @@ WRONG_PARTS = {
 def test_a_wrong_part_is_caught(wrong, monkeypatch):
     place, name, instead, family = WRONG_PARTS[wrong]
     monkeypatch.setattr(place, name, instead)
-    assert any(_is_wrong(family, seed, GroupMachine) for seed in range(150))
+    assert any(is_found_out(family, seed, GroupMachine) for seed in range(150))

@@ -281,12 +281,11 @@ class Intake:
     def _behind_same_place(self, source: str) -> Delivery | None:
         """What is held of the statement whose first change was just taken: no feed tells of it again that
         goes back to the place behind it."""
-        first = next(iter(self.held.get(source, ())), None)
-        if not isinstance(first, Delivery):
-            return None
         at = self.fed[source]
-        items = tuple(takewhile(lambda item: item.position == at, first.items))
-        return replace(first, items=items, position=at) if items else None
+        deliveries = list(takewhile(lambda m: isinstance(m, Delivery), self.held.get(source, ())))
+        held = (item for each in deliveries for item in each.items)  # type: ignore[union-attr]
+        items = tuple(takewhile(lambda item: item.position == at, held))
+        return replace(deliveries[0], items=items, position=at) if items else None
 
     # -- numbering ---------------------------------------------------------------------------------
 

@@ -67,8 +67,8 @@ class Alterations:
             case "rebuild" | "skip":
                 after = self._random.choice((schema, self._with_column(schema)))
                 rows = self._rows(after)
-                key = tuple(c for c in ("i",) if c in after)
-                return Alter(name, after, rewritten=rows, key=key, skips=kind == "skip")
+                told_by = tuple(c for c in ("i",) if c in after)
+                return Alter(name, after, rewritten=rows, key=told_by, skips=kind == "skip")
         spare = [n for n in schema.names if n not in ("k", "v")]
         if spare and kind != "add":
             return Alter(name, _without(schema, spare[0]))

@@ -5,7 +5,7 @@ A row is taken out by its primary key, as the view believes it: who believes an 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from viewkeeper.algebra import Bag
 from viewkeeper.algebra.types import Row
@@ -48,9 +48,7 @@ class Contents:
         """Undo those that the cuts show."""
         self.take_back(a for a in arrivals if _is_reflected(a, reflected))
 
-    def _changes(
-        self, arrival: Arrival
-    ) -> list[tuple[RelationName, tuple[Row, ...], tuple[Row, ...]]]:
+    def _changes(self, arrival: Arrival) -> list[tuple[RelationName, Sequence[Row], Sequence[Row]]]:
         origin = arrival.origin
         if not isinstance(origin, SourceTransaction):
             return []

@@ -164,7 +164,7 @@ class _Judge:
             return
         for name, view in world.ledger.views.items():
             shown = [each for each in world.ledger.shown if name in each.rows]
-            if not shown:
+            if not shown or name in world.ledger.ended:
                 continue
             definition = pruned(view.definition)
             histories = _histories(world, definition, shown[0].cut)

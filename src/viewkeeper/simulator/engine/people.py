@@ -37,6 +37,10 @@ class People:
         about = _about(change)
         return self._minds.get(about) == REJECT and not self._looks[about]
 
+    def has_approved(self, change: SchemaChange) -> bool:
+        about = _about(change)
+        return self._minds.get(about) == APPROVE and not self._looks[about]
+
     @property
     def decided(self) -> int:
         return len(self._minds)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from viewkeeper.algebra.expressions import columns_of
 from viewkeeper.engine.view import View
+from viewkeeper.merging.groups import partition
 from viewkeeper.simulator.engine.sources import SimulatedSource
 from viewkeeper.simulator.engine.updates import Table
 from viewkeeper.simulator.engine.warehouse import Shown
@@ -154,12 +155,19 @@ def _moved_apart(world: EngineWorld) -> Iterator[str]:
         # Views that are read again behind a schema change are so one after the other, while groups unite.
         left = {n for pair in together for n in pair} - views.keys() - world.ledger.ended.keys()
         for one, other in together if shown.is_step else ():
-            if one in views and other in left:
-                if any(True for _ in _missed(world, other, last[other], shown.cut)):
-                    yield f"state {number} shows {one} ahead of {other}: {shown.cut}"
-                    return
+            is_apart = one in views and other in left
+            if is_apart and any(_missed(world, other, last[other], shown.cut)):
+                yield f"state {number} shows {one} ahead of {other}: {shown.cut}"
+                return
         for some in _changed_together(world, views, shown.cut, last):
-            together |= set(permutations(sorted(some), 2))
+            # Views that others hold together already are not seen to be tied: when those end, they part.
+            held = partition({n: v.definition.relations for n, v in views.items()}, together)
+            together |= {
+                (one, other)
+                for one, other in permutations(sorted(some), 2)
+                if {*views[one].definition.relations} & {*views[other].definition.relations}
+                or not any(one in group and other in group for group in held)
+            }
         last |= dict.fromkeys(views, shown)
 
 

@@ -105,7 +105,8 @@ class EngineWorld:
         self.groups_since: dict[int, float] = {}
         self._again = False
         starts = starts_of(self.scenario, self.runs, self.ledger, self.sources)
-        units = Units(GlobalTransactions(5.0, Overdue.SHOW_PARTS), {})
+        self._tied = GlobalTransactions(5.0, Overdue.SHOW_PARTS)
+        units = Units(self._tied, {})
         limits = self.scenario.limits
         self.engine = Engine(starts.beginning, compare, units, limits, self._make)
         actions = self.engine.begin(self.now)
@@ -270,6 +271,8 @@ class EngineWorld:
         for name in self._feeds:
             self._deliver(name)
         at = self.engine.wake_at
+        if at == math.inf and self._tied.held:
+            at = self.now + 1.0  # what is held back is overdue at some time
         if at == math.inf:
             return False
         # Not at once: feeds say several times a second where they are.
@@ -351,6 +354,8 @@ class EngineWorld:
     def _tell_change(self, plan: Foreseen, *, is_applied: bool) -> None:
         """Whoever hears that a change is applied takes it that the views' rows are there."""
         self.counts["schema changes"] += is_applied
+        if plan.must_wait and not self._people.has_approved(plan.reported):
+            self.audits.append(f"{plan.reported} was taken, and nobody has approved it")
         for view in plan.mappings().keys() - self.ledger.ended.keys():
             # The very plan: two groups may take one change.
             if not is_applied:
