@@ -147,6 +147,8 @@ class GroupMachine:
         self._inbox: deque[Delivery | Unit | Finish | NoteWanted] = deque()
         self.jobs = Jobs(views, 1)
         self.applied: dict[str, int] = {}
+        # What only watched relations had in it, as far as no position says that it was passed.
+        self._unshown: list[Arrival] = []
         self.backlog_rows = 0
         self._commits: dict[int, tuple[int, ...]] = {}
         self._tickets = 0
@@ -358,10 +360,25 @@ class GroupMachine:
 
     def _give_up_jobs(self) -> list[Arrival]:
         """All that is not committed; the managers' work counts for nothing."""
-        uncommitted = [*self.jobs.batches, *self.intake.integrator.pending]
+        self._forget_unshown()
+        begun = sorted([*self.jobs.batches, *self._unshown], key=lambda arrival: arrival.number)
+        uncommitted = [*begun, *self.intake.integrator.pending]
+        self._unshown = []
         self._release_common()
         self._do(out.StopManagers())
         return uncommitted
+
+    def _forget_unshown(self) -> None:
+        """What the positions have passed is needed no more: a view that comes to read it begins behind."""
+        self._unshown = [
+            a
+            for a in self._unshown
+            if a.origin.source in self.reached
+            and self.intake.compare(
+                a.origin.source, a.origin.position, self.reached[a.origin.source]
+            )
+            > 0
+        ]
 
     # -- cuts --------------------------------------------------------------------------------------
 
@@ -516,6 +533,7 @@ class GroupMachine:
         if not concerned:
             # Only watched relations changed: nothing to show, and nothing to wait for.
             self.backlog_rows -= job.rows
+            self._unshown += batch
         told, settled = tuple(self.scope.views), dict(self.applied)
         self._do(out.StartJob(job.serial, batch, concerned, told, ticket, known, settled, keeps))
         self._commit_all(commits)
@@ -601,6 +619,7 @@ class GroupMachine:
         if not self._commits:
             self.reached = dict(self._reaching)
             self.notes.note(self.reached, now)
+            self._forget_unshown()
         self._commit_all(self.jobs.committed(rows, number))
 
     # -- positions ---------------------------------------------------------------------------------
@@ -626,6 +645,7 @@ class GroupMachine:
             self.notes.note(reached, now)
         if not self.jobs.by_row:
             self.reached = self._reaching = dict(reached)
+            self._forget_unshown()
 
     @property
     def is_settled(self) -> bool:
