@@ -79,7 +79,10 @@ class Batches:
     def give_up(self) -> list[Arrival]:
         """All that is not committed; the managers' work counts for nothing."""
         state = self._state
-        uncommitted = state.uncommitted
+        state.forget_unshown()
+        begun = sorted([*state.jobs.batches, *state.unshown], key=lambda arrival: arrival.number)
+        uncommitted = [*begun, *state.intake.integrator.pending]
+        state.unshown = []
         for view in state.jobs.begun():
             self._begun_at.pop(view, None)
         self._cuts.release_common()
@@ -221,6 +224,7 @@ class Batches:
             if not row.concerned:
                 # Only watched relations changed: nothing to show, and nothing to wait for.
                 state.backlog_rows -= row.rows
+                state.unshown += part
             elif not waits:
                 rows.append(row)
         return rows, commits

@@ -77,6 +77,7 @@ class Commits:
             state.reached = dict(state.reaching)
             state.intake.not_passed(state.reached)
             state.notes.note(state.reached, now)
+            state.forget_unshown()
         self.commit(state.jobs.committed(rows, number))
 
     # -- positions ---------------------------------------------------------------------------------
@@ -105,8 +106,8 @@ class Commits:
             state.notes.note(reached, now)
         if not state.jobs.by_row:
             state.reached = state.reaching = dict(reached)
-            return
         for mine in (state.reached, state.reaching):
             for name, position in reached.items():
                 if state.intake.compare(name, position, mine[name]) > 0:
                     mine[name] = position
+        state.forget_unshown()

@@ -55,6 +55,8 @@ class GroupState:
         self.applied: dict[str, int] = {}
         # Commits on their way to the warehouse: the rows of each.
         self.commits: dict[int, tuple[int, ...]] = {}
+        # What only watched relations had in it, as far as no position says that it was passed.
+        self.unshown: list[Arrival] = []
         self.backlog_rows = 0
         self.readers: deque[int] = deque()
         # An action that nothing else may go beside: a filling, or a reading.
@@ -80,6 +82,16 @@ class GroupState:
     def uncommitted(self) -> list[Arrival]:
         """All that is not in the warehouse, in order."""
         return [*self.jobs.batches, *self.intake.integrator.pending]
+
+    def forget_unshown(self) -> None:
+        """What the positions have passed is needed no more: a view that comes to read it begins behind."""
+        reached, compare = self.reached, self.intake.compare
+        origins = ((arrival, arrival.origin) for arrival in self.unshown)
+        self.unshown = [
+            arrival
+            for arrival, o in origins
+            if o.source in reached and compare(o.source, o.position, reached[o.source]) > 0
+        ]
 
     @property
     def holds_too_much(self) -> bool:

@@ -168,15 +168,18 @@ class Intake:
         self._note_generation(source, delivery.generation)
         items, position = delivery.items, delivery.position
         for place, item in enumerate(items):
-            if isinstance(item, SchemaChange) and self._concerns(item):
+            if not isinstance(item, SchemaChange) or self._is_repeated(item):
+                continue
+            concerns = self._concerns(item)
+            met = self._met.get(source, [])
+            self._met[source] = [c for c in met if c.position == item.position] + [item]
+            if concerns:
                 # What follows has another shape: first the views must take it, or their successor.
                 self.held[source] = deque([replace(delivery, items=items[place + 1 :])])
                 if not self.is_parting or (self.union is not None and self.union.takes(item)):
                     self.due.append(item)
                     self.due_since.setdefault(source, now)
                 items, position = items[:place], item.position
-                met = self._met.get(source, [])
-                self._met[source] = [c for c in met if c.position == position] + [item]
                 break
         self.arrived += self._arrivals(items)
         self.life[source] = delivery.life

@@ -186,9 +186,12 @@ class SimulatedSource:
         while kept and isinstance(kept[-1], SourceTransaction) and kept[-1].tie is None:
             last = kept.pop()
             changed |= dict.fromkeys(c.relation for c in last.changes)  # type: ignore[union-attr]
+        at = int(torn.position["n"])
+        later = {c.relation for _, c in self.changes_behind(at)}
+        if later & {*changed, torn.relation}:
+            return found  # a feed that skips goes to the present, behind all changes of these relations
         for relation in changed:
             if relation != torn.relation:
-                at = int(torn.position["n"])
                 told = self.history[at][relation].described(relation)
                 kept.append(replace(torn, relation=relation, before=told, after=told))
         return kept
