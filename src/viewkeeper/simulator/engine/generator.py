@@ -165,7 +165,9 @@ class _Draw:
         level = self._random.choice(("complete", "complete", "complete", "strong"))
         kind, headers = "JOIN", ""
         if self._mix.has_levels:
-            level = self._random.choice((level, level, level, level, "convergent"))
+            # A convergent view stands where it likes; what replaces what is known at one place for all.
+            weak = level if self._mix.has_replacements else "convergent"
+            level = self._random.choice((level, level, level, level, weak))
             kind = self._random.choice(("JOIN", "JOIN", "LEFT JOIN"))
             headers = self._random.choice(("", "", "", "-- refresh: full\n"))
         is_periodic = self._mix.is_periodic and (not number or self._random.random() < 0.2)

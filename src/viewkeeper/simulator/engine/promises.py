@@ -43,6 +43,8 @@ def _ended_for_no_reason(world: EngineWorld) -> Iterator[str]:
         view = ledger.views[name]
         since = ledger.positions[name]
         needs = _needs(view)
+        if any(_was_replaced_by_others(world, relation) for relation in needs):
+            continue
         for relation, columns in needs.items():
             source = world.sources[relation.source]
             start = since[relation.source]["n"]
@@ -89,6 +91,18 @@ def _has(table: Table | None, columns: Mapping[str, object]) -> bool:
     return all(
         name in schema and of in (None, schema.type_of(name)) for name, of in columns.items()
     )
+
+
+def _was_replaced_by_others(world: EngineWorld, relation: RelationName) -> bool:
+    """Whether something may have stood for it that has changed itself: the view may have ended for that."""
+    changed = {
+        f"{item.source}.{item.relation}"
+        for entry in world.sources[relation.source].log
+        for item in entry
+        if isinstance(item, SchemaChange)
+    }
+    entries = world.scenario.knowledge.get("replacements", ())
+    return any(e["by"] in changed for e in entries if e["by"].startswith(f"{relation.source}."))
 
 
 def _is_replaceable(

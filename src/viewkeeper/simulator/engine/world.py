@@ -137,7 +137,7 @@ class EngineWorld:
                     self._begin()
                 elif self._is_frozen():
                     if not self._people.changes_mind:
-                        self.frozen = {v for g in self._unsettled() for v in g.scope.views}
+                        self.frozen = self._not_shown()
                         return
                     self._people.approve_all()
                     self._pass_time()
@@ -172,6 +172,11 @@ class EngineWorld:
         return bool(asked) and all(
             g.is_idle and (g.predecessors or g.intake.union is not None) for g in others
         )
+
+    def _not_shown(self) -> set[str]:
+        """The views that wait, those included whose end waits for the filling of others."""
+        moving = [g for g in self.engine.listening if g.is_over or self._is_at_rest(g)]
+        return {*self.ledger.views} - {view for group in moving for view in group.scope.views}
 
     def _unsettled(self) -> list[GroupMachine]:
         return [g for g in self.engine.listening if not (g.is_over or self._is_at_rest(g))]
