@@ -10,3 +10,9 @@ soak: install ## Thousands of random rich views against SQLite (SOAK_VIEWS=3000)
 soak-live: install ## 30 random views on three real databases, 200 transactions, every state checked
 	VIEWKEEPER_LIVE_VIEWS=30 VIEWKEEPER_LIVE_TRANSACTIONS=200 \
 	$(BIN)/python -m pytest -n 0 -s tests/live/pipeline/test_random_views.py
+
+SEEDS ?= 10000
+
+.PHONY: soak-engine
+soak-engine: install ## Seeded worlds around the engine, every state judged (SEEDS=10000, about 10 minutes on two cores)
+	PYTHONPATH=tests $(BIN)/python -m simulation.engine_soak --seeds $(SEEDS) --json build/soak-engine.json

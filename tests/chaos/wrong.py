@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from chaos.scenery import SHOP
 from viewkeeper.engine import cuts
-from viewkeeper.engine.machine import GroupMachine
+from viewkeeper.engine.batches import Batches
 from viewkeeper.protocols.messages import TXN, Reflected
 from viewkeeper.runtime import epochs
 from viewkeeper.runtime.epochs import Epochs
@@ -83,11 +83,11 @@ def one_way_compensation(put: Set) -> None:
     def reflected_by(cut: object, applied: int, waiting: object) -> Reflected:
         return Reflected(applied)
 
-    def visible(self: GroupMachine, known: object) -> dict[str, None]:
-        return dict.fromkeys(self.scope.sources)
+    def visible(self: Batches, known: object) -> dict[str, None]:
+        return dict.fromkeys(self._state.scope.sources)
 
     put(cuts, "reflected_by", reflected_by)
-    put(GroupMachine, "_visible", visible)
+    put(Batches, "_visible", visible)
 
 
 def ignore_restart_positions(put: Set) -> None:

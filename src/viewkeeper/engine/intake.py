@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Any
 
@@ -21,7 +22,7 @@ from viewkeeper.engine.integrator import Arrival, Integrator
 from viewkeeper.engine.schema_changes import as_after
 from viewkeeper.engine.scope import Scope
 from viewkeeper.engine.transaction_ties import Unit
-from viewkeeper.engine.unions import Compare, Union, divided
+from viewkeeper.engine.unions import Compare, Union, divided, is_same
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.interface import Position, SchemaChange, SourceTransaction
 from viewkeeper.sources.stretch import Stretch, transactions_of
@@ -65,6 +66,8 @@ class Intake:
             for c in taken
             if c.source in starts and compare(c.source, c.position, starts[c.source]) > 0
         ]
+        # The changes that were met where each source stands: one statement may be several at one position.
+        self._met: dict[str, list[SchemaChange]] = {}
         # Sources whose feed still delivers what the views have already.
         self.repeating = set(scope.sources)
         # Whether all managers can be told of a stretch of transactions at once.
@@ -165,7 +168,12 @@ class Intake:
         self._note_generation(source, delivery.generation)
         items, position = delivery.items, delivery.position
         for place, item in enumerate(items):
-            if isinstance(item, SchemaChange) and self._concerns(item):
+            if not isinstance(item, SchemaChange) or self._is_repeated(item):
+                continue
+            concerns = self._concerns(item)
+            met = self._met.get(source, [])
+            self._met[source] = [c for c in met if c.position == item.position] + [item]
+            if concerns:
                 # What follows has another shape: first the views must take it, or their successor.
                 self.held[source] = deque([replace(delivery, items=items[place + 1 :])])
                 if not self.is_parting or (self.union is not None and self.union.takes(item)):
@@ -255,6 +263,7 @@ class Intake:
         """
         again = list(sources)
         places = dict(since)
+        behind = {source: self._behind_same_place(source) for source in sources}
         for source in again:
             for message in self.held.pop(source, ()):
                 if isinstance(message, Unit):
@@ -268,6 +277,19 @@ class Intake:
                 self.repeating.add(source)
             if self.waits(source):
                 self.held[source] = deque()
+            rest = behind.get(source)
+            if rest is not None:
+                self.held.setdefault(source, deque()).append(replace(rest, generation=generation))
+
+    def _behind_same_place(self, source: str) -> Delivery | None:
+        """What is held of the statement whose first change was just taken: no feed tells of it again that
+        goes back to the place behind it."""
+        at = self.fed[source]
+        before = takewhile(lambda m: isinstance(m, Delivery), self.held.get(source, ()))
+        deliveries = [message for message in before if isinstance(message, Delivery)]
+        held = (item for each in deliveries for item in each.items)
+        items = tuple(takewhile(lambda item: item.position == at, held))
+        return replace(deliveries[0], items=items, position=at) if items else None
 
     # -- numbering ---------------------------------------------------------------------------------
 
@@ -293,10 +315,7 @@ class Intake:
         return followed and not self._is_repeated(change) and not self._is_taken(change)
 
     def _is_taken(self, change: SchemaChange) -> bool:
-        return any(
-            (c.source, c.relation, c.position) == (change.source, change.relation, change.position)
-            for c in self.taken
-        )
+        return any(is_same(known, change) for known in self.taken)
 
     def take_change(self, change: SchemaChange) -> None:
         """The views are behind the change from now on; groups that become one may both have taken it."""
@@ -374,14 +393,21 @@ class Intake:
         source = item.source
         if source in self.repeating:
             order = self.compare(source, item.position, self.fed[source])
-            # SQLite notices a new schema without a step in its log: the same position, told otherwise.
-            is_told_again = isinstance(item, SchemaChange) and item.position != self.fed[source]
-            if order < 0 or (order == 0 and not is_told_again):
+            if order < 0 or (order == 0 and not self._is_news_here(item)):
                 return True
             # SQLite tells a new schema with the position where it was noticed: what lies before may follow.
             if order > 0 and not isinstance(item, SchemaChange):
                 self.repeating.discard(source)
         return False
+
+    def _is_news_here(self, item: Any) -> bool:
+        """Whether an item at the very position where its source stands is a schema change that was not met."""
+        if not isinstance(item, SchemaChange):
+            return False
+        met = [c for c in self._met.get(item.source, ()) if c.position == self.fed[item.source]]
+        # SQLite notices a new schema without a step in its log: the same position, told otherwise.
+        is_told_again = item.position != self.fed[item.source]
+        return is_told_again or (bool(met) and not any(is_same(item, known) for known in met))
 
 
 def changed_while_uniting(change: SchemaChange) -> SourceError:

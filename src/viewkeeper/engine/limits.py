@@ -17,15 +17,17 @@ class Limits:
     backlog_from: int = 1_000
     # Up to this many changed rows a batch goes through the session for small data.
     tiny_rows_max: int = 5_000
-    # Jobs that a group has at work at a time: one is computed while the next one asks.
+    # Jobs that a view has at work at a time: one is computed while the next one asks.
     jobs_max: int = 2
+    # Batches that are kept for a view that none of them concerns, before it is told of them.
+    kept_batches_max: int = 64
     # Rows that wait before the feeds are made to wait.
     backlog_rows_max: int = 500_000
     # For how long a feed may stand still before a cut's bound.
     bound_wait_seconds: float = 30.0
     # How often positions are noted while nothing happens.
     idle_seconds: float = 30.0
-    # Whether a periodic view's group waits until its period is over.
+    # Whether what a periodic view reads waits until its period is over.
     heeds_periods: bool = True
     # How long a group waits before it tries again after a source's error, and before it looks again whether
     # somebody has decided about a schema change.

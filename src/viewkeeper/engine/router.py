@@ -22,6 +22,7 @@ from viewkeeper.engine.limits import Limits
 from viewkeeper.engine.machine import Finish, GroupMachine, Rest, Resume
 from viewkeeper.engine.messages import Action, FeedDelivered, NoteWanted, TimePassed
 from viewkeeper.engine.schema_changes import Evolution
+from viewkeeper.engine.succession import read_by
 from viewkeeper.engine.transaction_ties import Unit, Units
 from viewkeeper.engine.unions import Compare, Union, is_same, latest
 from viewkeeper.engine.view import View
@@ -142,7 +143,9 @@ class Engine:
 
     def is_full(self, source: str) -> bool:
         """Whether the source's feed should wait before it brings more."""
-        return any(g.is_full for g in self.listening if source in g.scope.sources)
+        groups = [group for group in self.listening if source in group.scope.sources]
+        # A group that waits for the feed must not wait for another one that has too much.
+        return any(g.is_full for g in groups) and not any(g.needs_feeds for g in groups)
 
     @property
     def listening(self) -> tuple[GroupMachine, ...]:
@@ -234,7 +237,7 @@ class Engine:
         group = self.made[number] = self._make(
             number,
             chosen,
-            self._beginning.evolution,
+            self._known_by(chosen),
             everywhere,
             self._compare,
             self._follow,
@@ -244,6 +247,26 @@ class Engine:
             () if predecessors else self._taken_by(chosen),
         )
         return group
+
+    def _known_by(self, views: Mapping[str, View]) -> Evolution:
+        """What is known of the sources, as these views know it: another group's may stand before a schema
+        change that these have taken, or behind one that these have not."""
+        evolution = self._beginning.evolution
+        relations = {r.name: r for r in evolution.catalog.relations}
+        for change in self._taken_by(views):
+            # Of relations that no view reads, only this tells that the group has passed the change.
+            known = relations.pop(RelationName(change.source, change.relation), None)
+            if known is not None and change.renamed_to is not None:
+                known = replace(known, name=RelationName(change.source, change.renamed_to))
+            elif known is not None and change.after is not None:
+                known = replace(known, schema=change.after.schema, key=change.after.key)
+            else:
+                continue
+            relations[known.name] = known
+        # New views are over the present; what others of the group read is known as it is where they stand.
+        for name in sorted(views, key=lambda name: name not in self._beginning.new):
+            relations |= {r.name: r for r in read_by(views[name].definition)}
+        return replace(evolution, catalog=Catalog(tuple(relations.values())))
 
     def _taken_by(self, views: Iterable[str]) -> list[SchemaChange]:
         """The changes that some views have taken, in each source's order."""

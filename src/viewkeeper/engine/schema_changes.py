@@ -329,6 +329,17 @@ def _in_catalog(
     return CatalogRelation(RelationName(source, relation), described.schema, described.key)
 
 
+def changes_rows(change: SchemaChange) -> bool:
+    """Whether rows may be others after it without a change of theirs in the feed."""
+    if change.before is None or change.after is None:
+        return change.rewrites
+    before, after = change.before.schema, change.after.schema
+    names = {name: change.renamed_columns.get(name, name) for name in before.names}
+    return change.rewrites or any(
+        new in after and before.type_of(old) != after.type_of(new) for old, new in names.items()
+    )
+
+
 # -- rows that arrived before the change --------------------------------------------------------------
 
 

@@ -127,6 +127,8 @@ class Units:
             return
         self._ahead[delivery.source] = replace(delivery, items=())
         for item in one_by_one(delivery.items):
+            if delivery.generation < self._generation.get(delivery.source, 0):
+                break  # what was released just now sent the feed back: the rest of it comes again
             if not isinstance(item, Progress):
                 # With all that its delivery says of it, for it may be held for a while.
                 alone = replace(delivery, items=(item,), position=item.position)

@@ -71,8 +71,10 @@ class Union:
 
 
 def is_same(one: SchemaChange, other: SchemaChange) -> bool:
-    place = one.source, one.relation, one.position
-    return place == (other.source, other.relation, other.position)
+    """Whether a feed tells of one change twice. A statement that changes a table and renames it is two
+    changes at one position."""
+    place = one.source, one.relation, one.position, one.renamed_to
+    return place == (other.source, other.relation, other.position, other.renamed_to)
 
 
 def latest(cuts: Iterable[Mapping[str, Position]], compare: Compare) -> dict[str, Position]:

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from viewkeeper.engine import messages as m
+from viewkeeper.engine.failures import Stopped
 from viewkeeper.engine.integrator import numbers_of, places_of
-from viewkeeper.engine.machine import GroupMachine, Stopped
+from viewkeeper.engine.machine import GroupMachine
 from viewkeeper.engine.schema_changes import does_not_fit
 from viewkeeper.engine.view import View, shortfall_event
 from viewkeeper.errors import SourceError, invariant

@@ -163,3 +163,16 @@ def test_a_unit_is_never_divided_and_is_one_state():
     assert states_of(batch) == [0, 0]
     (last,) = integrator.close_batch(everything, 10, 10)
     assert states_of([*batch, last]) == [0, 0, 1]
+
+
+def test_the_rest_of_a_delivery_that_sent_its_feed_back_comes_again_and_not_twice():
+    held = units()
+    mixed = delivery(transaction("a", 1), transaction("a", 2, "g"))
+    released = held.released(mixed, 0.0)
+    assert told([next(released)]) == [("a", [1], 1)]
+    # Whoever took it in has the feed read again from there.
+    held.go_back("a", 1)
+    assert told(released) == []
+    assert told(held.released(delivery(transaction("a", 2, "g"), generation=1), 0.0)) == []
+    both = held.released(delivery(transaction("b", 1, "g", boxed=True)), 0.0)
+    assert told(both)[0] == (("a", 2), ("b", 1))

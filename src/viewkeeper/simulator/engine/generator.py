@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from viewkeeper.algebra import Bag
-from viewkeeper.algebra.types import INTEGER, STRING, Field, Row, Schema
+from viewkeeper.algebra.types import INTEGER, Field, Row, Schema
 from viewkeeper.engine.limits import Limits
 from viewkeeper.engine.view import View
 from viewkeeper.evolution.preferences import preferences_of
-from viewkeeper.simulator.engine.sources import Alter, Update, Write
-from viewkeeper.simulator.engine.world import EngineScenario
+from viewkeeper.simulator.engine import alterations
+from viewkeeper.simulator.engine.beginnings import EngineScenario
+from viewkeeper.simulator.engine.updates import Alter, Statement, Table, Update, Write, altered
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
 from viewkeeper.views.parsing.parser import parse_view
 
 KEYS = 3
 SCHEMA = Schema.of(k=INTEGER, v=INTEGER, w=INTEGER)
+# With a column that tells rows apart.
+KEYED = Schema((Field("i", INTEGER), *SCHEMA))
 
 
 @dataclass(frozen=True)
@@ -26,11 +30,29 @@ class Mix:
     """What a family of worlds is made of."""
 
     transactions: int = 14
+    views_max: int = 4
     schema_changes: int = 0
     global_transactions: int = 0
     kills: int = 0
     failures: int = 0
     audits: int = 0
+    restarts: int = 0
+    kinds: tuple[str, ...] = alterations.PLAIN
+    # Relations have primary keys, and rows are taken out by them.
+    has_keys: bool = False
+    # Views of every level, with outer joins and sums; some wait for an approval.
+    has_levels: bool = False
+    has_approvals: bool = False
+    # Every source has a relation that may stand for another one.
+    has_replacements: bool = False
+    # Views come and go between runs.
+    has_new_views: bool = False
+    # Schema changes come several at a time, at one source or at all.
+    comes_in_bursts: bool = False
+    # One view of a period, or more; views may be slow; sources do little at a time.
+    is_periodic: bool = False
+    is_slow: bool = False
+    is_calm: bool = False
 
 
 def scenario(seed: int, mix: Mix = Mix()) -> EngineScenario:
@@ -44,12 +66,13 @@ class _Draw:
         self._mix = mix
         self._sources = [f"s{n}" for n in range(1, randomness.randint(2, 3) + 1)]
         # What each source holds when all that was drawn so far has happened.
-        self._now: dict[str, dict[str, Bag]] = {}
-        self._renames = 0
+        self._now: dict[str, dict[str, Table]] = {}
+        self._fresh = 0
+        self._names = ("a", "b", "c") if mix.has_replacements else ("a", "b")
 
     def scenario(self) -> EngineScenario:
         for source in self._sources:
-            self._now[source] = {name: self._filled() for name in ("a", "b")}
+            self._now[source] = {name: self._filled() for name in self._names}
         initial = {source: dict(contents) for source, contents in self._now.items()}
         views = self._views(initial)
         scripts = self._scripts(
@@ -61,59 +84,114 @@ class _Draw:
             jobs_max=self._random.choice((1, 2)),
         )
         mix = self._mix
+        if mix.is_periodic or mix.is_slow:
+            limits = replace(
+                limits,
+                kept_batches_max=self._random.choice((1, 3, 64)),
+                backlog_rows_max=self._random.choice((5, 500_000, 500_000)),
+            )
+        slow = [n for n in views if mix.is_slow and self._random.random() < 0.5]
         return EngineScenario(
             initial,
             scripts,
             views,
+            knowledge=self._knowledge(),
             kills=mix.kills,
             failures=mix.failures,
             audits=mix.audits,
+            restarts=mix.restarts,
+            written=self._runs(views, "v0", 2) if mix.has_new_views else {},
+            deleted=self._runs(views, "v1", 3) if mix.has_new_views else {},
             limits=limits,
+            slow=frozenset(slow),
+            is_calm=mix.is_calm,
         )
 
-    def _filled(self) -> Bag:
-        rows = [self._row(SCHEMA) for _ in range(self._random.randint(2, 4))]
-        return Bag.of(SCHEMA, rows)
+    def _runs(self, views: Mapping[str, View], view: str, run: int) -> dict[str, int]:
+        return {view: run} if len(views) > 2 and self._random.random() < 0.5 else {}
+
+    def _knowledge(self) -> dict[str, Any]:
+        if not self._mix.has_replacements:
+            return {}
+        same = {"k": "k", "v": "v"}
+        return {
+            "replacements": [
+                {
+                    "relation": f"{source}.a",
+                    "by": f"{source}.c",
+                    "containment": "equal",
+                    "attributes": same,
+                }
+                for source in self._sources
+            ]
+        }
+
+    def _filled(self) -> Table:
+        schema = KEYED if self._mix.has_keys else SCHEMA
+        rows = [self._row(schema) for _ in range(self._random.randint(2, 4))]
+        return Table(Bag.of(schema, rows), ("i",) if self._mix.has_keys else ())
 
     def _row(self, schema: Schema) -> Row:
-        return tuple(
-            (self._random.randrange(KEYS) if f.name == "k" else self._random.randrange(5))
-            if f.type == INTEGER
-            else f"t{self._random.randrange(3)}"
-            for f in schema
-        )
+        return tuple(self._value(field) for field in schema)
+
+    def _value(self, field: Field) -> Any:
+        if field.name == "i":
+            self._fresh += 1
+            return self._fresh
+        if field.type == INTEGER:
+            return self._random.randrange(KEYS if field.name == "k" else 5)
+        return alterations.value(field.type, self._random.randrange(3))
 
     # -- views -------------------------------------------------------------------------------------
 
-    def _views(self, initial: Mapping[str, Mapping[str, Bag]]) -> dict[str, View]:
+    def _views(self, initial: Mapping[str, Mapping[str, Table]]) -> dict[str, View]:
         catalog = Catalog(
             tuple(
-                CatalogRelation(RelationName(source, name), rows.schema)
+                CatalogRelation(RelationName(source, name), table.rows.schema, table.key)
                 for source, contents in initial.items()
-                for name, rows in contents.items()
+                for name, table in contents.items()
             )
         )
         names = [f"{source}.{name}" for source in self._sources for name in ("a", "b")]
         found: dict[str, View] = {}
-        for number in range(self._random.randint(2, 4)):
-            text = self._text(names)
+        for number in range(self._random.randint(2, self._mix.views_max)):
+            text = self._text(names, number)
             view = f"v{number}"
             definition = parse_view(view, text, catalog)
             found[view] = View(definition, text, preferences=preferences_of(definition))
         return found
 
-    def _text(self, names: list[str]) -> str:
+    def _text(self, names: list[str], number: int) -> str:
         level = self._random.choice(("complete", "complete", "complete", "strong"))
-        headers = f"-- consistency: {level}\n"
-        if level == "strong":
+        kind, headers = "JOIN", ""
+        if self._mix.has_levels:
+            # A convergent view stands where it likes; what replaces what is known at one place for all.
+            weak = level if self._mix.has_replacements else "convergent"
+            level = self._random.choice((level, level, level, level, weak))
+            kind = self._random.choice(("JOIN", "JOIN", "LEFT JOIN"))
+            headers = self._random.choice(("", "", "", "-- refresh: full\n"))
+        is_periodic = self._mix.is_periodic and (not number or self._random.random() < 0.2)
+        if is_periodic:
+            level, headers = "strong", "-- protocol: periodic\n"
+            headers += f"-- every: {self._random.choice((3, 20, 40))} s\n"
+        headers += f"-- consistency: {level}\n"
+        if is_periodic:
+            pass  # it is computed from its sources, whatever it is
+        elif level == "strong" and kind == "JOIN" and "refresh" not in headers:
             headers += self._random.choice(("", "-- protocol: nested-sweep\n"))
         picked = self._random.sample(names, self._random.choice((1, 2, 2, 3)))
         joins = f"{picked[0]} AS x0"
         for place, name in enumerate(picked[1:], 1):
-            joins += f" JOIN {name} AS x{place} ON x{place - 1}.k = x{place}.k"
+            joins += f" {kind} {name} AS x{place} ON x{place - 1}.k = x{place}.k"
         columns = ["x0.k AS k", *(f"x{place}.v AS v{place}" for place in range(len(picked)))]
-        if self._mix.schema_changes and self._random.random() < 0.5:
+        is_grouped = self._mix.has_levels and self._random.random() < 0.15
+        if is_grouped and "protocol" not in headers:
+            joins += " GROUP BY x0.k"
+            columns = ["x0.k AS k", "sum(x0.v) AS v0", "count(*) AS n"]
+        elif self._mix.schema_changes and self._random.random() < 0.5:
             headers += "-- dispensable: v0\n"
+        if self._mix.has_approvals:
+            headers += self._random.choice(("", "-- evolve: approve\n", "-- evolve: freeze\n"))
         return f"{headers}SELECT {', '.join(columns)} FROM {joins}"
 
     # -- what happens ------------------------------------------------------------------------------
@@ -130,7 +208,8 @@ class _Draw:
                 case "write":
                     scripts[source].append(self._write(source))
                 case "alter":
-                    scripts[source].append(self._alter(source))
+                    for each in self._altered(source, used):
+                        scripts[each].append(self._alter(each))
                 case _:
                     parts = self._random.sample(used, min(2, len(used)))
                     tie = (f"g{number}", len(parts))
@@ -138,63 +217,53 @@ class _Draw:
                         scripts[each].append(self._write(each, tie))
         return {source: tuple(script) for source, script in scripts.items()}
 
+    def _altered(self, source: str, used: list[str]) -> list[str]:
+        """Where the schema changes: at one source, at several at once, or at one several times."""
+        if not self._mix.comes_in_bursts:
+            return [source]
+        return self._random.choice(([source], [source], [source] * 2, used))
+
     def _write(self, source: str, tie: tuple[str, int] | None = None) -> Write:
         contents = self._now[source]
         several = self._random.random() < 0.15 and len(contents) > 1
         names = self._random.sample(sorted(contents), 2 if several else 1)
         changes = []
         for name in names:
-            rows = contents[name]
+            table = contents[name]
+            rows = table.rows
             old = [row for row, count in rows.sorted() if count > 0]
             deleted = (self._random.choice(old),) if old and self._random.random() < 0.5 else ()
-            inserted = (
-                (self._row(rows.schema),) if not deleted or self._random.random() < 0.6 else ()
-            )
+            inserted: tuple[Row, ...] = ()
+            if not deleted or self._random.random() < 0.6:
+                inserted = (self._inserted(table, old, deleted),)
             signed = [*((row, -1) for row in deleted), *((row, 1) for row in inserted)]
-            contents[name] = rows + Bag(rows.schema, signed)
+            contents[name] = Table(rows + Bag(rows.schema, signed), table.key)
             changes.append((name, deleted, inserted))
         return Write(tuple(changes), tie)
 
-    def _alter(self, source: str) -> Alter:
-        contents = self._now[source]
-        name = self._random.choice(sorted(contents))
-        rows = contents[name]
-        schema = rows.schema
-        kind = self._random.choice(
-            ("add", "rename column", "rename", "drop column", "rewrite", "unused", "drop")
-        )
-        self._renames += 1
-        fresh = f"c{self._renames}"
-        spare = [f.name for f in schema if f.name not in ("k", "v")]
-        match kind:
-            case "add":
-                after = Schema((*schema, Field(fresh, STRING)))
-                alter = Alter(name, after)
-            case "rename column":
-                old = self._random.choice([n for n in schema.names if n != "k"])
-                after = Schema(
-                    tuple(Field(fresh if f.name == old else f.name, f.type) for f in schema)
-                )
-                alter = Alter(name, after, renamed_columns={old: fresh})
-            case "rename":
-                alter = Alter(name, renamed_to=f"{name}{self._renames}")
-            case "drop column" if "v" in schema:
-                alter = Alter(name, Schema(tuple(f for f in schema if f.name != "v")))
-            case "drop" if len(contents) > 1:
-                alter = Alter(name)
-            case "rewrite":
-                some = tuple(self._row(schema) for _ in range(self._random.randint(0, 2)))
-                alter = Alter(name, schema, rewritten=some)
-            case _ if spare:
-                alter = Alter(name, Schema(tuple(f for f in schema if f.name != spare[0])))
-            case _:
-                alter = Alter(name, Schema((*schema, Field(fresh, STRING))))
-        self._happen(source, alter)
-        return alter
+    def _inserted(self, table: Table, old: list[Row], deleted: tuple[Row, ...]) -> Row:
+        """A row; with the number of one that is there, as far as the primary key allows it."""
+        row = self._row(table.rows.schema)
+        if "i" not in table.rows.schema:
+            return row
+        place = table.rows.schema.names.index("i")
+        others = [row for row in old if row not in deleted]
+        if deleted and self._random.random() < 0.7:
+            like = deleted[0]  # an UPDATE
+        elif table.key != ("i",) and others and self._random.random() < 0.7:
+            like = self._random.choice(others)
+        else:
+            return row
+        copy = (*row[:place], like[place], *row[place + 1 :])
+        places = [table.rows.schema.names.index(column) for column in table.key]
+        taken = {tuple(each[p] for p in places) for each in others}
+        return row if places and tuple(copy[p] for p in places) in taken else copy
 
-    def _happen(self, source: str, alter: Alter) -> None:
-        from viewkeeper.simulator.engine.sources import SimulatedSource
-
-        simulated = SimulatedSource(source, self._now[source])
-        simulated.commit(alter)
-        self._now[source] = dict(simulated.now)
+    def _alter(self, source: str) -> Alter | Statement:
+        self._fresh += 1
+        tables = self._now[source]
+        draw = alterations.Alterations(self._random, self._row, f"{self._fresh}")
+        update = draw.drawn(tables, self._mix.kinds)
+        for alter in update.alters if isinstance(update, Statement) else (update,):
+            self._now[source] = altered(self._now[source], alter)
+        return update

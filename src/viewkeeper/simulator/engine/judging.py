@@ -9,12 +9,16 @@ independent checker decides once more, by search, without any claim.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from viewkeeper.algebra import Bag
+from viewkeeper.algebra.types import Schema
 from viewkeeper.consistency import SourceHistories, check
 from viewkeeper.consistency.checker import Undecided
-from viewkeeper.simulator.engine.sources import Alter, Contents, SimulatedSource
+from viewkeeper.engine.view import View
+from viewkeeper.simulator.engine.promises import broken_promises
+from viewkeeper.simulator.engine.sources import SimulatedSource
+from viewkeeper.simulator.engine.updates import Tables, Write, reshaped
 from viewkeeper.simulator.engine.warehouse import Shown
 from viewkeeper.simulator.engine.world import EngineWorld
 from viewkeeper.sources.interface import SchemaChange, SourceTransaction
@@ -33,19 +37,30 @@ class EngineVerdict:
     states: int
     # How many states differ from the one before.
     changing: int
+    # What the run was made of: transactions, schema changes that were taken, unions, kills and others.
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 def judged(world: EngineWorld) -> EngineVerdict:
     """The verdict on a run that is over."""
     judge = _Judge(world)
-    problems = [*world.audits, *judge.problems()]
-    return EngineVerdict(tuple(problems), len(world.ledger.shown), judge.changing)
+    problems = [*world.audits, *world.late, *judge.problems(), *broken_promises(world)]
+    items = [item for source in world.sources.values() for entry in source.log for item in entry]
+    counts = {
+        "transactions": sum(isinstance(item, SourceTransaction) for item in items),
+        "changes of schemas": sum(isinstance(item, SchemaChange) for item in items),
+        "frozen": len(world.frozen),
+        "ended": len(world.ledger.ended),
+        **world.counts,
+    }
+    states = len(world.ledger.shown)
+    return EngineVerdict(tuple(problems), states, judge.changing, counts)
 
 
 class _Judge:
     def __init__(self, world: EngineWorld) -> None:
         self._world = world
-        self._known: dict[tuple[ViewDefinition, tuple[tuple[str, int], ...]], Bag | str] = {}
+        self._known: dict[tuple[ViewDefinition, tuple[tuple[str, float], ...]], Bag | str] = {}
         self.changing = 0
 
     def problems(self) -> Iterator[str]:
@@ -57,13 +72,15 @@ class _Judge:
     def _wrong_states(self) -> Iterator[str]:
         for number, shown in enumerate(self._world.ledger.shown):
             for name, rows in shown.rows.items():
+                if _is_convergent(shown.views[name]):
+                    continue  # it promises no more than to be right in the end
                 expected = self._at(shown.views[name].definition, shown.cut)
                 if isinstance(expected, str):
                     yield f"state {number} of {name} at {shown.cut}: {expected}"
                 elif expected != rows:
                     yield f"state {number} of {name} at {shown.cut} is {rows}, not {expected}"
 
-    def _at(self, definition: ViewDefinition, cut: Mapping[str, int]) -> Bag | str:
+    def _at(self, definition: ViewDefinition, cut: Mapping[str, float]) -> Bag | str:
         narrow = pruned(definition)
         numbers = tuple(sorted((s, cut[s]) for s in narrow.sources))
         key = (narrow, numbers)
@@ -71,7 +88,7 @@ class _Judge:
             self._known[key] = self._evaluated(narrow, dict(numbers))
         return self._known[key]
 
-    def _evaluated(self, definition: ViewDefinition, cut: Mapping[str, int]) -> Bag | str:
+    def _evaluated(self, definition: ViewDefinition, cut: Mapping[str, float]) -> Bag | str:
         schemas = {o.name: o.schema for t in definition.all_terms for o in t.occurrences}
         found: dict[RelationName, Bag] = {}
         for name, schema in schemas.items():
@@ -106,26 +123,34 @@ class _Judge:
 
     def _skipped(self, number: int, shown: Shown, before: Mapping[str, Shown]) -> Iterator[str]:
         """Whether several transactions that concern the views came in with one state."""
-        new: dict[tuple[str, int], object] = {}
+        new: set[tuple[str, int]] = set()
         for name, earlier in before.items():
             read = set(shown.views[name].definition.relations)
             for source in shown.views[name].definition.sources:
                 log = self._world.sources[source].log
-                for item in log[earlier.cut.get(source, 0) : shown.cut[source]]:
+                entries = log[int(earlier.cut.get(source, 0)) : int(shown.cut[source])]
+                for item in (item for entry in entries for item in entry):
                     if isinstance(item, SourceTransaction) and any(
                         RelationName(source, c.relation) in read and (c.deleted or c.inserted)
                         for c in item.changes
                     ):
-                        new[source, int(item.identity)] = item.tie
-        # Global transactions that two sources committed in different orders are one unit, with all between.
-        if len(new) > 1 and not any(new.values()):
+                        new.add((source, int(item.identity)))
+        alone = {each for each in new if not self._is_between_ties(*each)}
+        if len(alone) + (alone != new) > 1:
             yield f"state {number} shows {sorted(new)} at once"
+
+    def _is_between_ties(self, source: str, number: int) -> bool:
+        """Whether it may be of one unit with others: global transactions that feeds deliver in different orders
+        are one, with all that lies between their parts. Views need not read the parts themselves."""
+        log = self._world.sources[source].log
+        ties = [n for n, entry in enumerate(log, 1) if any(getattr(i, "tie", None) for i in entry)]
+        return bool(ties) and ties[0] <= number <= ties[-1]
 
     def _wrong_end(self) -> Iterator[str]:
         world = self._world
         ends = {name: source.end for name, source in world.sources.items()}
         for name, view in world.ledger.views.items():
-            if name in world.ledger.ended:
+            if name in world.ledger.ended or name in world.frozen:
                 continue
             expected = self._at(view.definition, ends)
             if isinstance(expected, str) or expected != world.ledger.extents[name]:
@@ -134,11 +159,12 @@ class _Judge:
     def _search(self) -> Iterator[str]:
         """The independent checker, without claims, of each view alone where no schema changes."""
         world = self._world
-        if any(isinstance(u, Alter) for script in world.scenario.scripts.values() for u in script):
+        scripts = world.scenario.scripts.values()
+        if not all(isinstance(update, Write) for script in scripts for update in script):
             return
         for name, view in world.ledger.views.items():
             shown = [each for each in world.ledger.shown if name in each.rows]
-            if not shown:
+            if not shown or name in world.ledger.ended:
                 continue
             definition = pruned(view.definition)
             histories = _histories(world, definition, shown[0].cut)
@@ -151,28 +177,35 @@ class _Judge:
             # Views that move together show what the weakest of them shows.
             is_complete = fills == 1 and all(map(self._is_complete, shown))
             wanted = Level.COMPLETE if is_complete else Level.STRONG
-            if any(i.tie for s in world.sources.values() for i in s.log if hasattr(i, "tie")):
+            if any(update.tie for s in scripts for update in s if isinstance(update, Write)):
                 wanted = min(wanted, Level.STRONG)
+            if _is_convergent(view):
+                wanted = Level.CONVERGENT
             if not verdict.meets(wanted):
                 yield f"{name} is {verdict.level}, not {wanted}: {verdict.problem}"
 
 
 def _histories(
-    world: EngineWorld, definition: ViewDefinition, start: Mapping[str, int]
+    world: EngineWorld, definition: ViewDefinition, start: Mapping[str, float]
 ) -> SourceHistories:
-    schemas = {o.name: o.schema for t in definition.all_terms for o in t.occurrences}
+    schemas = {
+        o.name: o.schema
+        for t in definition.all_terms
+        for o in t.occurrences
+        if o.source in world.sources
+    }
     initial = {
-        n: world.sources[n.source].history[start[n.source]][n.relation].only(s.names)
+        n: world.sources[n.source].at(start[n.source])[n.relation].rows.only(s.names)
         for n, s in schemas.items()
     }
     scripts: dict[str, list[Transaction]] = {}
     for source in definition.sources:
         known = world.sources[source]
         found = scripts[source] = []
-        for number in range(start[source] + 1, known.end + 1):
+        for number in range(int(start[source]) + 1, known.end + 1):
             before, after = known.history[number - 1], known.history[number]
             changes = tuple(
-                (n, after[n.relation].only(s.names) + -before[n.relation].only(s.names))
+                (n, after[n.relation].rows.only(s.names) + -before[n.relation].rows.only(s.names))
                 for n, s in schemas.items()
                 if n.source == source
             )
@@ -180,50 +213,42 @@ def _histories(
     return SourceHistories(initial, scripts)
 
 
-def _fitting(source: SimulatedSource, at: int, relation: str, schema: object) -> Bag | None:
+def _is_convergent(view: View) -> bool:
+    return view.definition.level is Level.CONVERGENT
+
+
+def _fitting(source: SimulatedSource, at: float, relation: str, schema: Schema) -> Bag | None:
     """A relation at a cut; where only a later schema has what is read, in the shape of that one."""
-    contents = dict(source.history[at])
-    for number in range(at, source.end + 1):
-        if number > at:
-            item = source.log[number - 1]
-            if not isinstance(item, SchemaChange):
-                continue
-            contents = _reshaped(source, contents, number, item)
-        rows = contents.get(relation)
-        if rows is not None and all(
-            f.name in rows.schema and rows.schema.type_of(f.name) == f.type
-            for f in schema  # type: ignore[attr-defined]
+    tables = dict(source.at(at))
+    changes = source.changes_behind(at)
+    number = at
+    while True:
+        table = tables.get(relation)
+        if table is not None and all(
+            f.name in table.rows.schema and table.rows.schema.type_of(f.name) == f.type
+            for f in schema
         ):
-            return rows
-    return None
+            return table.rows
+        following = next(changes, None)
+        if following is None:
+            return None
+        number, change = following
+        tables = _reshaped(source, tables, number, change)
 
 
 def _reshaped(
-    source: SimulatedSource, contents: Contents, number: int, change: SchemaChange
-) -> Contents:
-    """Contents after a schema change alone, as if no transaction had come between."""
-    after = dict(contents)
-    rows = after.pop(change.relation, None)
-    if rows is None:
+    source: SimulatedSource, tables: Tables, number: float, change: SchemaChange
+) -> Tables:
+    """Tables after a schema change alone, as if no transaction had come between."""
+    after = dict(tables)
+    table = after.pop(change.relation, None)
+    if table is None:
         return after
     if change.renamed_to is not None:
-        after[change.renamed_to] = rows
+        after[change.renamed_to] = table
+    elif change.after is not None and change.rewrites:
+        after[change.relation] = source.at(number)[change.relation]
     elif change.after is not None:
-        if change.rewrites:
-            after[change.relation] = source.history[number][change.relation]
-        else:
-            after[change.relation] = _recast(rows, change)
+        rows = reshaped(table.rows, change.after.schema, change.renamed_columns)
+        after[change.relation] = replace(table, rows=rows)
     return after
-
-
-def _recast(rows: Bag, change: SchemaChange) -> Bag:
-    if change.after is None:
-        return rows
-    schema = change.after.schema
-    old_names = {new: old for old, new in change.renamed_columns.items()}
-    places = [
-        rows.schema.names.index(old) if (old := old_names.get(n, n)) in rows.schema else None
-        for n in schema.names
-    ]
-    pairs = ((tuple(None if p is None else row[p] for p in places), c) for row, c in rows)
-    return Bag(schema, pairs)

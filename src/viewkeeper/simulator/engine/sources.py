@@ -7,15 +7,23 @@ than that of the log. A schema change waits until all before it are visible, and
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from viewkeeper.algebra import Bag
-from viewkeeper.algebra.types import Row, Schema
+from viewkeeper.simulator.engine.updates import (
+    Alter,
+    Statement,
+    Table,
+    Tables,
+    Update,
+    Write,
+    altered,
+    reported,
+)
 from viewkeeper.sources.interface import (
     Position,
     RelationChange,
-    RelationSchema,
     SchemaChange,
     SourceTransaction,
 )
@@ -25,48 +33,37 @@ Item = SourceTransaction | SchemaChange
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 
 
-def position(number: int) -> Position:
-    return {"n": number}
+def position(number: int, part: int = 0) -> Position:
+    """Behind an entry of the log; with a part, between the changes of the entry that follows."""
+    return {"n": number, "part": part} if part else {"n": number}
 
 
 def compare(source: str, left: Position, right: Position) -> int:
-    return int(left["n"] > right["n"]) - int(left["n"] < right["n"])
+    one, other = ((at["n"], at.get("part", 0)) for at in (left, right))
+    return int(one > other) - int(one < other)
 
 
-@dataclass(frozen=True)
-class Write:
-    """A transaction: rows out and rows in, by relation; ``tie`` makes it a part of a global one."""
-
-    changes: tuple[tuple[str, tuple[Row, ...], tuple[Row, ...]], ...]
-    tie: tuple[str, int] | None = None
+PARTS_MAX = 100
 
 
-@dataclass(frozen=True)
-class Alter:
-    """A schema change: the relation's new schema, or another name, or its end (``schema`` None).
-
-    ``rewritten``: its rows are others after it, without a change of theirs in the log.
-    """
-
-    relation: str
-    schema: Schema | None = None
-    renamed_to: str | None = None
-    renamed_columns: Mapping[str, str] = field(default_factory=dict)
-    rewritten: tuple[Row, ...] | None = None
-
-
-Update = Write | Alter
-Contents = dict[str, Bag]
+def number_of(at: Position) -> float:
+    """A position as one number: what lies inside an entry has a fraction."""
+    return float(at["n"]) + float(at.get("part", 0)) / PARTS_MAX
 
 
 class SimulatedSource:
     """One database. Positions are numbers of log entries."""
 
-    def __init__(self, name: str, initial: Mapping[str, Bag]) -> None:
+    def __init__(self, name: str, initial: Mapping[str, Table]) -> None:
         self.name = name
-        self.log: list[Item] = []
+        # The items of each entry: a transaction, or what a statement changes.
+        self.log: list[tuple[Item, ...]] = []
         # The contents after each entry of the log, the initial ones first.
-        self.history: list[Contents] = [dict(initial)]
+        self.history: list[Tables] = [dict(initial)]
+        # The contents between the changes of an entry.
+        self._inside: dict[float, Tables] = {}
+        # Which run of the server this is.
+        self.life = "1"
         self._invisible: list[int] = []
 
     @property
@@ -74,62 +71,86 @@ class SimulatedSource:
         return len(self.log)
 
     @property
-    def now(self) -> Contents:
+    def now(self) -> Tables:
         return self.history[-1]
+
+    def at(self, number: float) -> Tables:
+        """The contents at a position."""
+        return self._inside[number] if number % 1 else self.history[int(number)]
+
+    def changes_behind(self, number: float) -> Iterator[tuple[float, SchemaChange]]:
+        """The schema changes behind a position, each with its own."""
+        for item in (item for entry in self.log[int(number) :] for item in entry):
+            if isinstance(item, SchemaChange) and number_of(item.position) > number:
+                yield number_of(item.position), item
 
     @property
     def start(self) -> int:
         """A position before which everything is visible: a feed may begin there."""
         return min(self._invisible, default=self.end + 1) - 1
 
-    def may_alter(self) -> bool:
+    def may_commit(self, update: Update) -> bool:
         """A schema change waits for transactions that are not visible yet."""
-        return not self._invisible
+        return isinstance(update, Write) or not self._invisible
+
+    def restart(self) -> None:
+        """A server that comes back shows all that it has in its log."""
+        self.life = str(int(self.life) + 1)
+        self._invisible = []
 
     def commit(self, update: Update, *, is_hidden: bool = False) -> None:
         number = self.end + 1
         if isinstance(update, Write):
+            self._show_what_it_rests_on(update)
             self._write(number, update)
             if is_hidden:
                 self._invisible.append(number)
-        else:
-            self._alter(number, update)
+            return
+        alters = update.alters if isinstance(update, Statement) else (update,)
+        has_one_place = not isinstance(update, Statement) or update.has_one_place
+        items: list[Item] = []
+        tables = self.now
+        for place, alter in enumerate(alters, 1):
+            is_last = place == len(alters)
+            at = position(number) if is_last or has_one_place else position(number - 1, place)
+            after = altered(tables, alter)
+            items += reported(self.name, at, alter, tables, after)
+            tables = after
+            if not is_last:
+                self._inside[number_of(position(number - 1, place))] = tables
+        self.log.append(tuple(items))
+        self.history.append(tables)
+
+    def _show_what_it_rests_on(self, write: Write) -> None:
+        """A transaction that changes a row sees the one that wrote it, and so do cuts from then on."""
+        for number in self.hidden:
+            for item in self.log[number - 1]:
+                if isinstance(item, SourceTransaction) and self._meet(item, write):
+                    self._invisible.remove(number)
+
+    def _meet(self, earlier: SourceTransaction, write: Write) -> bool:
+        for relation, *rows in write.changes:
+            key = self.now[relation].key
+            places = [self.now[relation].rows.schema.names.index(c) for c in key]
+            mine = {tuple(row[p] for p in places) for some in rows for row in some}
+            theirs = (c for c in earlier.changes if c.relation == relation)
+            others = {tuple(r[p] for p in places) for _, *c in theirs for some in c for r in some}
+            if key and mine & others:
+                return True
+        return False
 
     def _write(self, number: int, write: Write) -> None:
         after = dict(self.now)
         changes = []
         for relation, deleted, inserted in write.changes:
-            schema = after[relation].schema
+            table = after[relation]
             signed = [*((row, -1) for row in deleted), *((row, 1) for row in inserted)]
-            after[relation] = after[relation] + Bag(schema, signed)
+            rows = table.rows + Bag(table.rows.schema, signed)
+            after[relation] = replace(table, rows=rows)
             changes.append(RelationChange(relation, deleted, inserted))
         at = START + dt.timedelta(seconds=number)
         self.log.append(
-            SourceTransaction(self.name, position(number), number, at, tuple(changes), write.tie)
-        )
-        self.history.append(after)
-
-    def _alter(self, number: int, alter: Alter) -> None:
-        after = dict(self.now)
-        rows = after.pop(alter.relation)
-        described = None
-        if alter.renamed_to is not None:
-            after[alter.renamed_to] = rows
-        elif alter.schema is not None:
-            after[alter.relation] = _altered(rows, alter, alter.schema)
-            described = RelationSchema(alter.relation, alter.schema, (), "")
-        self.log.append(
-            SchemaChange(
-                self.name,
-                position(number),
-                alter.relation,
-                RelationSchema(alter.relation, rows.schema, (), ""),
-                described,
-                str(alter),
-                alter.rewritten is not None,
-                alter.renamed_columns,
-                alter.renamed_to,
-            )
+            (SourceTransaction(self.name, position(number), number, at, tuple(changes), write.tie),)
         )
         self.history.append(after)
 
@@ -148,55 +169,70 @@ class SimulatedSource:
         """What a feed of these relations brings from a position on, and where it stands then."""
         wanted = set(relations)
         found: list[Item] = []
-        at = start
-        for item in self.log[start : start + count]:
-            at += 1
-            if isinstance(item, SchemaChange):
-                if item.relation in wanted:
-                    found.append(item)
-            else:
-                kept = tuple(change for change in item.changes if change.relation in wanted)
-                if kept or item.tie is not None:
-                    found.append(item._replace(changes=kept))
+        at = min(start + count, self.end)
+        for number in range(start + 1, at + 1):
+            skips = [i for i in self.log[number - 1] if isinstance(i, SchemaChange) and i.skips]
+            if any(item.relation in wanted for item in skips):
+                found = self._skipped(found, skips[0])
+            for item in self.log[number - 1]:
+                found += self._told(item, wanted)
         return found, at
 
+    def _skipped(self, found: list[Item], torn: SchemaChange) -> list[Item]:
+        """What was not recorded is left out, back to the last schema change; of the relations that it
+        changed the feed says that they must be read again."""
+        kept = list(found)
+        changed: dict[str, None] = {}
+        while kept and isinstance(kept[-1], SourceTransaction) and kept[-1].tie is None:
+            last = kept.pop()
+            changed |= dict.fromkeys(c.relation for c in last.changes)  # type: ignore[union-attr]
+        at = int(torn.position["n"])
+        later = {c.relation for _, c in self.changes_behind(at)}
+        if later & {*changed, torn.relation}:
+            return found  # a feed that skips goes to the present, behind all changes of these relations
+        for relation in changed:
+            if relation != torn.relation:
+                told = self.history[at][relation].described(relation)
+                kept.append(replace(torn, relation=relation, before=told, after=told))
+        return kept
 
-def _altered(rows: Bag, alter: Alter, schema: Schema) -> Bag:
-    if alter.rewritten is not None:
-        return Bag.of(schema, alter.rewritten)
-    old_names = {new: old for old, new in alter.renamed_columns.items()}
-    places = [
-        rows.schema.names.index(old) if (old := old_names.get(n, n)) in rows.schema else None
-        for n in schema.names
-    ]
-    pairs = ((tuple(None if p is None else row[p] for p in places), c) for row, c in rows)
-    return Bag(schema, pairs)
+    def _told(self, item: Item, wanted: set[str]) -> list[Item]:
+        if isinstance(item, SchemaChange):
+            return [item] if item.relation in wanted else []
+        kept = tuple(change for change in item.changes if change.relation in wanted)
+        return [item._replace(changes=kept)] if kept or item.tie is not None else []
 
 
 class SimulatedCut:
     """Contents at one moment: all of the log but what is not visible yet."""
 
-    life = "one"
-
     def __init__(self, source: SimulatedSource, relations: tuple[str, ...]) -> None:
+        self._source = source
+        self.life = source.life
         self._hidden = frozenset(source.hidden)
         self._upto = source.end
         visible = [n for n in range(1, source.end + 1) if n not in self._hidden]
         self.bound = position(max(visible, default=0))
-        self.contents: Contents = dict(source.now)
+        self.contents: dict[str, Bag] = {name: t.rows for name, t in source.now.items()}
         for number in self._hidden:
-            item = source.log[number - 1]
-            if isinstance(item, SourceTransaction):
-                for relation, deleted, inserted in item.changes:
-                    schema = self.contents[relation].schema
-                    signed = [*((row, 1) for row in deleted), *((row, -1) for row in inserted)]
-                    self.contents[relation] = self.contents[relation] + Bag(schema, signed)
+            for item in source.log[number - 1]:
+                if isinstance(item, SourceTransaction):
+                    self._take_out(item)
         self.missing = [name for name in relations if name not in self.contents]
         self.schemas = {
-            name: RelationSchema(name, self.contents[name].schema, (), "")
-            for name in relations
-            if name in self.contents
+            name: source.now[name].described(name) for name in relations if name in self.contents
         }
+
+    def _take_out(self, transaction: SourceTransaction) -> None:
+        for relation, deleted, inserted in transaction.changes:
+            schema = self.contents[relation].schema
+            signed = [*((row, 1) for row in deleted), *((row, -1) for row in inserted)]
+            self.contents[relation] = self.contents[relation] + Bag(schema, signed)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the server was restarted since: nothing can be asked of it any more."""
+        return self.life != self._source.life
 
     def reflects_each(self, transactions: Sequence[SourceTransaction]) -> list[bool]:
         return [
@@ -206,3 +242,6 @@ class SimulatedCut:
 
     def reflects_stretch(self, stretch: Stretch) -> list[bool]:
         return self.reflects_each(stretch.transactions())
+
+
+__all__ = ["Alter", "SimulatedCut", "SimulatedSource", "Statement", "Table", "Write"]

@@ -18,7 +18,7 @@ class Shown:
 
     rows: Mapping[str, Bag]
     views: Mapping[str, View]
-    cut: Mapping[str, int]
+    cut: Mapping[str, float]
     # Whether it was reached by one transaction (or one global one) after the state before.
     is_step: bool = True
 
@@ -40,7 +40,7 @@ class SimulatedLedger:
     def standing(self) -> dict[str, Positions]:
         return {v: at for v, at in self.positions.items() if v not in self.ended}
 
-    def show(self, views: Iterable[str], cut: Mapping[str, int], *, is_step: bool = True) -> None:
+    def show(self, views: Iterable[str], cut: Mapping[str, float], *, is_step: bool = True) -> None:
         """Remember what these views show now."""
         names = [name for name in views if name in self.extents and name not in self.ended]
         self.shown.append(

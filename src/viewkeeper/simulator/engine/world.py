@@ -9,59 +9,43 @@ from __future__ import annotations
 
 import math
 import random
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from viewkeeper.algebra import Bag
 from viewkeeper.engine import messages as m
 from viewkeeper.engine.deliveries import Delivery
-from viewkeeper.engine.integrator import Arrival, numbers_of
-from viewkeeper.engine.limits import Limits
+from viewkeeper.engine.integrator import numbers_of
 from viewkeeper.engine.machine import GroupMachine
-from viewkeeper.engine.router import NO_GROUP, Addressed, Beginning, Engine
-from viewkeeper.engine.schema_changes import Evolution
+from viewkeeper.engine.router import NO_GROUP, Addressed, Engine
+from viewkeeper.engine.schema_changes import Foreseen
 from viewkeeper.engine.transaction_ties import Units
-from viewkeeper.engine.view import View
 from viewkeeper.errors import SourceError, invariant
-from viewkeeper.evolution.knowledge import Knowledge
 from viewkeeper.merging.global_transactions import GlobalTransactions, Overdue
-from viewkeeper.protocols.messages import Reflected
+from viewkeeper.simulator.engine.beginnings import EngineScenario, starts_of
+from viewkeeper.simulator.engine.computing import Contents
+from viewkeeper.simulator.engine.managers import Managers
+from viewkeeper.simulator.engine.people import People
+from viewkeeper.simulator.engine.promptness import late
 from viewkeeper.simulator.engine.sources import (
-    Alter,
     SimulatedCut,
     SimulatedSource,
-    Update,
-    Write,
     compare,
+    number_of,
     position,
 )
+from viewkeeper.simulator.engine.updates import Write
 from viewkeeper.simulator.engine.warehouse import SimulatedLedger
-from viewkeeper.sources.interface import SourceTransaction
-from viewkeeper.views.assembly import WholeView
-from viewkeeper.views.catalog import Catalog, CatalogRelation
-from viewkeeper.views.definition import LOCAL, RelationName
-from viewkeeper.views.level import Level
-from viewkeeper.views.pruning import pruned
 
 # What a run ends with and begins again after, as a live one does.
 BEGIN_AGAIN = ("schema-changed-while-uniting", "schema-changed-in-unit")
 STEPS_MAX = 4_000
-
-
-@dataclass(frozen=True)
-class EngineScenario:
-    """What the sources hold and do, the views, and how the world behaves."""
-
-    initial: Mapping[str, Mapping[str, Bag]]
-    scripts: Mapping[str, tuple[Update, ...]]
-    views: Mapping[str, View]
-    knowledge: Knowledge = Knowledge()  # noqa: RUF009  (immutable)
-    kills: int = 0
-    failures: int = 0
-    audits: int = 0
-    limits: Limits = Limits()  # noqa: RUF009  (immutable)
+# How much rarer a slow view's manager is done than another's.
+SLOW_ODDS = 30
+# In a calm world, how often nothing happens at the sources where something else can happen.
+CALM_ODDS = 40
 
 
 @dataclass
@@ -69,15 +53,6 @@ class _Feed:
     relations: tuple[str, ...]
     at: int
     generation: int = 0
-
-
-@dataclass
-class _Managers:
-    """Of one group: the views, what they were told, and what is computed and not told yet."""
-
-    views: Mapping[str, View] = field(default_factory=dict)
-    told: dict[tuple[str, int], Arrival] = field(default_factory=dict)
-    done: dict[str, deque[m.ChangeComputed]] = field(default_factory=dict)
 
 
 class Stuck(Exception):
@@ -99,10 +74,19 @@ class EngineWorld:
         self.sources = {n: SimulatedSource(n, c) for n, c in scenario.initial.items()}
         self.ledger = SimulatedLedger()
         self.audits: list[str] = []
+        # Transactions that waited for a view which does not hold them back.
+        self.late: list[str] = []
         self._left = {name: deque(script) for name, script in scenario.scripts.items()}
         self._make, self._watch = make, watch
         self._kills, self._failures = scenario.kills, scenario.failures
-        self._audits_left = scenario.audits
+        self._audits_left, self._restarts = scenario.audits, scenario.restarts
+        self._people = People(seed)
+        self.counts: Counter[str] = Counter()
+        # How often each view was filled, and what it was when a change of it was told as being taken.
+        self._fillings: Counter[str] = Counter()
+        self._told_at: dict[tuple[str, int], int] = {}
+        self._plans: list[Foreseen] = []
+        self.frozen: set[str] = set()
         self.now = 0.0
         self.runs = 0
         self._begin()
@@ -113,67 +97,24 @@ class EngineWorld:
         """A new process, from the ledger."""
         self.runs += 1
         self._queues: dict[int, deque[m.Action]] = {}
-        self._managers: dict[int, _Managers] = {}
+        self._managers: dict[int, Managers] = {}
         self._cuts: dict[tuple[int, int], Mapping[str, SimulatedCut]] = {}
         self._ties: list[tuple[str, ...]] = []
+        # When each view began its last job in this run, and when each group was first looked at.
+        self.begun_at: dict[str, float] = {}
+        self.groups_since: dict[int, float] = {}
         self._again = False
-        ledger = self.ledger
-        for name, view in self.scenario.views.items():
-            if name not in ledger.extents and not self._fits(view):
-                ledger.ended.setdefault(name, "its text does not fit its sources")
-        views = {
-            name: ledger.views.get(name, view)
-            for name, view in self.scenario.views.items()
-            if name not in ledger.ended
-        }
-        new = frozenset(name for name in views if name not in ledger.extents)
-        standing = {name: dict(ledger.positions[name]) for name in views if name not in new}
-        routed = {}
-        for name, source in self.sources.items():
-            known = [cut[name]["n"] for cut in standing.values() if name in cut]
-            routed[name] = position(min(known) if known else source.start)
-        evolution = self._evolution(views, new, routed)
-        used = {n for view in new for n in views[view].definition.sources}
-        resumed = {n for cut in standing.values() for n in cut}
-        present = {n: position(self.sources[n].start) for n in sorted(used & resumed)}
-        beginning = Beginning(
-            views, new, standing, routed, present, tuple(ledger.ties), evolution, ledger.taken
-        )
-        units = Units(GlobalTransactions(5.0, Overdue.SHOW_PARTS), {})
-        self.engine = Engine(beginning, compare, units, self.scenario.limits, self._make)
+        starts = starts_of(self.scenario, self.runs, self.ledger, self.sources)
+        self._tied = GlobalTransactions(5.0, Overdue.SHOW_PARTS)
+        units = Units(self._tied, {})
+        limits = self.scenario.limits
+        self.engine = Engine(starts.beginning, compare, units, limits, self._make)
         actions = self.engine.begin(self.now)
         self._feeds = {
-            s: _Feed(self.engine.relations_of(s), routed[s]["n"]) for s in sorted(self.sources)
+            s: _Feed(self.engine.relations_of(s), starts.routed[s]) for s in sorted(self.sources)
         }
         self._on_their_way: dict[str, deque[Delivery]] = {s: deque() for s in self._feeds}
         self._take(actions)
-
-    def _fits(self, view: View) -> bool:
-        """Whether a view that was never shown can be begun with: its text is of when its user wrote it."""
-        return all(
-            o.name.relation in (now := self.sources[o.source].now)
-            and all(name in now[o.name.relation].schema for name in o.schema.names)
-            for term in view.definition.all_terms
-            for o in term.occurrences
-        )
-
-    def _evolution(
-        self, views: Mapping[str, View], new: frozenset[str], routed: Mapping[str, Any]
-    ) -> Evolution:
-        """What relations are known as: as the views know them, others as they are where feeds begin."""
-        relations: dict[RelationName, CatalogRelation] = {}
-        for name, source in self.sources.items():
-            for relation, rows in source.history[routed[name]["n"]].items():
-                known = RelationName(name, relation)
-                relations[known] = CatalogRelation(known, rows.schema)
-        for name, view in views.items():
-            if name in new:
-                continue
-            for term in view.definition.all_terms:
-                for o in term.occurrences:
-                    if o.source != LOCAL:
-                        relations[o.name] = CatalogRelation(o.name, o.schema, o.key)
-        return Evolution(Catalog(tuple(relations.values())), self.scenario.knowledge)
 
     def _take(self, actions: Iterable[Addressed]) -> None:
         for group, action in actions:
@@ -191,12 +132,21 @@ class EngineWorld:
             moves = self._moves()
             if not moves:
                 if self._is_over():
-                    return
-                if not self._pass_time() and not self._moves():
+                    if self.runs >= self.scenario.runs_min:
+                        return
+                    self._begin()
+                elif self._is_frozen():
+                    if not self._people.changes_mind:
+                        self.frozen = self._not_shown()
+                        return
+                    self._people.approve_all()
+                    self._pass_time()
+                elif not self._pass_time() and not self._moves():
                     raise Stuck(self._described())
                 continue
             if self._kills and self._is_filled and not self.random.randrange(60):
                 self._kills -= 1
+                self.counts["kills"] += 1
                 self._watch("kill")
                 self._begin()
                 continue
@@ -211,17 +161,54 @@ class EngineWorld:
     def _is_filled(self) -> bool:
         """Whether every view was shown once: one that was not must fit the schemas of when a run begins."""
         known = {*self.ledger.extents, *self.ledger.ended}
-        return all(name in known for name in self.scenario.views)
+        return all(name in known for name in self.scenario.views_in(self.runs))
+
+    def _is_frozen(self) -> bool:
+        """Whether nothing moves before somebody has another mind about a schema change."""
+        waiting = self._unsettled()
+        asked = [g for g in waiting if self._waits_for_people(g)]
+        # Groups that come to one end wait for each other, and their successor for all of them.
+        others = [g for g in waiting if g not in asked]
+        return bool(asked) and all(
+            g.is_idle and (g.predecessors or g.intake.union is not None) for g in others
+        )
+
+    def _not_shown(self) -> set[str]:
+        """The views that wait, those included whose end waits for the filling of others."""
+        moving = [g for g in self.engine.listening if g.is_over or self._is_at_rest(g)]
+        return {*self.ledger.views} - {view for group in moving for view in group.scope.views}
+
+    def _unsettled(self) -> list[GroupMachine]:
+        return [g for g in self.engine.listening if not (g.is_over or self._is_at_rest(g))]
+
+    def _waits_for_people(self, group: GroupMachine) -> bool:
+        change = group.waits_for_decision
+        return change is not None and self._people.has_rejected(change)
 
     def _moves(self) -> list[Callable[[], None]]:
-        moves: list[Callable[[], None]] = []
+        moves = self._answers()
+        if moves and self.scenario.is_calm and self.random.randrange(CALM_ODDS):
+            return moves
+        if not moves and self.scenario.is_calm:
+            self.late += late(self)
         for name, left in self._left.items():
             source = self.sources[name]
-            if left and (not isinstance(left[0], Alter) or source.may_alter()):
+            if left and source.may_commit(left[0]):
                 moves.append(lambda name=name: self._commit(name))  # type: ignore[misc]
             for number in source.hidden:
                 moves.append(lambda s=source, n=number: s.show(n))  # type: ignore[misc]
-            if self._feeds[name].at < source.end:
+        if self._audits_left and not self.random.randrange(20) and self.engine.groups:
+            moves.append(self._audit)
+        if self._restarts and not self.random.randrange(20):
+            moves.append(self._restart)
+        return moves
+
+    def _answers(self) -> list[Callable[[], None]]:
+        """What can happen though the sources do nothing."""
+        moves: list[Callable[[], None]] = []
+        slow: list[Callable[[], None]] = []
+        for name, source in self.sources.items():
+            if self._feeds[name].at < source.end and not self.engine.is_full(name):
                 moves += [lambda name=name: self._deliver(name)] * 2  # type: ignore[misc]
             if self._on_their_way[name]:
                 moves.append(lambda name=name: self._arrive(name))  # type: ignore[misc]
@@ -229,12 +216,20 @@ class EngineWorld:
             if queue:
                 moves += [lambda g=group: self._next_action(g)] * 3  # type: ignore[misc]
         for group, managers in self._managers.items():
-            for view, done in managers.done.items():
-                if done:
-                    moves.append(lambda g=group, v=view: self._manager_done(g, v))  # type: ignore[misc]
-        if self._audits_left and not self.random.randrange(20) and self.engine.groups:
-            moves.append(self._audit)
-        return moves
+            for view, todo in managers.todo.items():
+                if todo:
+                    is_slow = view in self.scenario.slow and self.random.randrange(SLOW_ODDS)
+                    done = lambda g=group, v=view: self._manager_done(g, v)  # noqa: E731
+                    (slow if is_slow else moves).append(done)
+        return moves or slow
+
+    def _restart(self) -> None:
+        """A source's server is restarted: cuts are lost, and feeds go on where they were."""
+        self._restarts -= 1
+        self.counts["restarts"] += 1
+        source = self.sources[self.random.choice(sorted(self.sources))]
+        source.restart()
+        self._watch(f"{source.name} is restarted")
 
     def _commit(self, name: str) -> None:
         source, update = self.sources[name], self._left[name].popleft()
@@ -247,7 +242,7 @@ class EngineWorld:
             return
         feed, source = self._feeds[name], self.sources[name]
         items, feed.at = source.items(feed.at, self.random.randint(1, 4), feed.relations)
-        delivery = Delivery(name, tuple(items), position(feed.at), "one", feed.generation)
+        delivery = Delivery(name, tuple(items), position(feed.at), source.life, feed.generation)
         self._watch(f"{name} delivers up to {feed.at}: {len(items)} items")
         # It may be on its way for a while: the feed can be sent back before it arrives.
         self._on_their_way[name].append(delivery)
@@ -265,7 +260,11 @@ class EngineWorld:
         self._carry_out(group, action)
 
     def _manager_done(self, group: int, view: str) -> None:
-        self._step((group, self._managers[group].done[view].popleft()))
+        managers = self._managers[group]
+        job, cuts = managers.todo[view].popleft()
+        if view in job.concerned and not self._is_lost(group, cuts, job.job):
+            change = {view: managers.computed(view, job, cuts)}
+            self._step((group, m.ChangeComputed(job.job, view, change)))
 
     def _audit(self) -> None:
         self._audits_left -= 1
@@ -277,6 +276,8 @@ class EngineWorld:
         for name in self._feeds:
             self._deliver(name)
         at = self.engine.wake_at
+        if at == math.inf and self._tied.held:
+            at = self.now + 1.0  # what is held back is overdue at some time
         if at == math.inf:
             return False
         # Not at once: feeds say several times a second where they are.
@@ -288,8 +289,11 @@ class EngineWorld:
         """Whether everything is shown."""
         ends = {name: position(source.end) for name, source in self.sources.items()}
         return self.engine.has_applied(ends) and all(
-            group.is_over or (group.is_idle and group.is_settled) for group in self.engine.listening
+            group.is_over or self._is_at_rest(group) for group in self.engine.listening
         )
+
+    def _is_at_rest(self, group: GroupMachine) -> bool:
+        return group.is_idle and group.is_settled and not group.predecessors
 
     def _described(self) -> str:
         groups = [
@@ -310,12 +314,12 @@ class EngineWorld:
             case m.ReleaseCuts(ticket):
                 del self._cuts[group, ticket]
             case m.StartManagers(views, _, _, arrivals):
-                self._managers[group] = _Managers(views, done={view: deque() for view in views})
-                self._tell(group, arrivals)
+                self._managers[group] = Managers(views)
+                self._managers[group].tell(arrivals)
             case m.StopManagers():
                 self._managers.pop(group, None)
             case m.TellManagers(arrivals):
-                self._tell(group, arrivals)
+                self._managers[group].tell(arrivals)
             case m.StartJob():
                 self._start_job(group, action)
             case m.Commit():
@@ -333,7 +337,12 @@ class EngineWorld:
             case m.FollowFeed(source, relations, at, _, generation):
                 self._feeds[source] = _Feed(relations, at["n"], generation)
             case m.LookForDecision(plan):
-                self._step((group, m.DecisionFound(plan.reported, "approve")))
+                decision = self._people.decide(plan.reported)
+                self._step((group, m.DecisionFound(plan.reported, decision)))
+            case m.TellChange(plan, is_applied):
+                self._tell_change(plan, is_applied=is_applied)
+            case m.GroupEnded():
+                self.counts["unions"] += 1
             case m.TieViews(views):
                 self._ties.append(tuple(sorted(views)))
             case m.ReportError(error, is_final):
@@ -347,12 +356,24 @@ class EngineWorld:
             return
         raise error
 
+    def _tell_change(self, plan: Foreseen, *, is_applied: bool) -> None:
+        """Whoever hears that a change is applied takes it that the views' rows are there."""
+        self.counts["schema changes"] += is_applied
+        if plan.must_wait and not self._people.has_approved(plan.reported):
+            self.audits.append(f"{plan.reported} was taken, and nobody has approved it")
+        for view in plan.mappings().keys() - self.ledger.ended.keys():
+            # The very plan: two groups may take one change.
+            if not is_applied:
+                self._told_at[view, id(plan)] = self._fillings[view]
+                self._plans.append(plan)
+            elif self._told_at.get((view, id(plan)), self._fillings[view]) == self._fillings[view]:
+                self.audits.append(f"{view} is told to have its rows after {plan.reported}")
+
     def _open(self, group: int, action: m.OpenCuts) -> None:
         if self._failures and not self.random.randrange(15):
             self._failures -= 1
-            name = next(iter(action.relations))
-            error = SourceError("away", "it is away", source=name, retryable=True)
-            self._step((group, m.Failed(error)))
+            self.counts["failures"] += 1
+            self._step((group, m.Failed(_away(next(iter(action.relations))))))
             return
         cuts = {name: self.sources[name].cut(r) for name, r in action.relations.items()}
         for name, cut in cuts.items():
@@ -366,10 +387,14 @@ class EngineWorld:
         self._cuts[group, action.ticket] = cuts
         self._step((group, m.CutsOpened(action.ticket, cuts)))
 
-    def _tell(self, group: int, arrivals: Iterable[Arrival]) -> None:
-        told = self._managers[group].told
-        for arrival in arrivals:
-            told[arrival.transaction.source, arrival.transaction.number] = arrival
+    def _is_lost(
+        self, group: int, cuts: Mapping[str, SimulatedCut], job: int | None = None
+    ) -> bool:
+        """Whether cuts can be asked nothing any more; the group hears of it."""
+        lost = [name for name, cut in cuts.items() if cut.is_lost]
+        if lost:
+            self._step((group, m.Failed(_away(lost[0]), job)))
+        return bool(lost)
 
     # -- computing ---------------------------------------------------------------------------------
 
@@ -378,53 +403,21 @@ class EngineWorld:
         cuts = self._cuts[group, job.ticket]
         if not job.keeps:
             del self._cuts[group, job.ticket]
-        before = dict(job.settled)
-        for arrival in job.batch:
-            source, first = arrival.transaction.source, arrival.transaction.number
-            before[source] = min(before[source], first - 1)
-        contents = self._contents(managers, cuts, job.reflected, before)
-        evaluate = {name: WholeView(pruned(v.definition)) for name, v in managers.views.items()}
-        shown = {n: evaluate[n].evaluated(_of(contents, managers.views[n])) for n in job.concerned}
-        changes: dict[str, dict[int, Bag]] = {name: {} for name in job.concerned}
-        for arrival in job.batch:
-            _apply(contents, arrival, 1)
-            for name in job.concerned:
-                after = evaluate[name].evaluated(_of(contents, managers.views[name]))
-                changes[name][arrival.number] = after + -shown[name]
-                shown[name] = after
-        for name, found in changes.items():
-            if managers.views[name].choice.level is not Level.COMPLETE:
-                total = Bag(shown[name].schema)
-                for change in found.values():
-                    total = total + change
-                found = {job.batch[-1].number: total}
-            managers.done[name].append(m.ChangeComputed(job.job, name, {name: found}))
-
-    def _contents(
-        self,
-        managers: _Managers,
-        cuts: Mapping[str, SimulatedCut],
-        reflected: Mapping[str, Reflected],
-        before: Mapping[str, int],
-    ) -> dict[RelationName, Bag]:
-        """The relations as they are when all up to ``before`` is applied, from cuts that show more."""
-        contents = {
-            RelationName(source, relation): cut.contents[relation]
-            for source, cut in cuts.items()
-            for relation in cut.schemas
-        }
-        for (source, number), arrival in managers.told.items():
-            if number > before.get(source, number) and reflected[source].includes(number):
-                _apply(contents, arrival, -1)
-        return contents
+        if self._is_lost(group, cuts, job.job):
+            return
+        self.begun_at |= dict.fromkeys(job.concerned, self.now)
+        managers.begin(job, cuts)
 
     def _fill(self, group: int, fill: m.FillViews) -> None:
         cuts = self._cuts.pop((group, fill.ticket))
-        contents = self._whole(cuts, fill.reflected, fill.waiting)
+        if self._is_lost(group, cuts):
+            return
+        contents = Contents(cuts, self._managers[group].views)
+        contents.take_back_reflected(fill.waiting, fill.reflected)
         for name, view in fill.views.items():
-            extent = WholeView(pruned(view.definition)).evaluated(_of(contents, view))
-            self.ledger.extents[name] = extent
+            self.ledger.extents[name] = contents.evaluated(view)
             self.ledger.views[name] = view
+        self._fillings.update(list(fill.views))
         self._define(fill.definitions)
         self._advance(fill.positions)
         self._committed_ties()
@@ -437,29 +430,17 @@ class EngineWorld:
         ledger.ended |= {view.name: effect.reason for view, effect, _ in action.ended}
         ledger.taken |= dict.fromkeys(action.told, action.taken)
 
-    def _whole(
-        self,
-        cuts: Mapping[str, SimulatedCut],
-        reflected: Mapping[str, Reflected],
-        waiting: Iterable[Arrival],
-    ) -> dict[RelationName, Bag]:
-        contents = {
-            RelationName(source, relation): cut.contents[relation]
-            for source, cut in cuts.items()
-            for relation in cut.schemas
-        }
-        for arrival in waiting:
-            known = reflected.get(arrival.transaction.source)
-            if known is not None and known.includes(arrival.transaction.number):
-                _apply(contents, arrival, -1)
-        return contents
-
     def _read(self, group: int, read: m.ReadWhole) -> None:
         """An audit: what the group's views would be, computed from their sources alone."""
         cuts = self._cuts.pop((group, read.ticket))
-        contents = self._whole(cuts, read.reflected, read.waiting)
-        for name, view in self._managers[group].views.items():
-            found = WholeView(pruned(view.definition)).evaluated(_of(contents, view))
+        if self._is_lost(group, cuts):
+            return
+        self.counts["audits"] += 1
+        views = self._managers[group].views
+        contents = Contents(cuts, views)
+        contents.take_back_reflected(read.waiting, read.reflected)
+        for name, view in views.items():
+            found = contents.evaluated(view)
             if name in self.ledger.extents and found != self.ledger.extents[name]:
                 self.audits.append(f"{name} differs: {self.ledger.extents[name]} for {found}")
         self._step((group, m.ReadingDone()))
@@ -469,6 +450,8 @@ class EngineWorld:
     def _commit_epoch(self, group: int, commit: m.Commit) -> None:
         ledger = self.ledger
         numbers = [int(n) for n in numbers_of(commit.batch)]
+        shown = {number for each in commit.contents for found in each.values() for number in found}
+        invariant(shown <= {*numbers}, "a list has changes of what is not committed with it")
         cut = _numbers({v: ledger.positions[v] for v in commit.views})
         changes: dict[str, dict[int, Bag]] = {}
         for contents in commit.contents:
@@ -481,7 +464,7 @@ class EngineWorld:
                 if commit.states[place] != state:
                     continue
                 origin = commit.batch[place].origin
-                cut[origin.source] = max(cut.get(origin.source, 0), origin.position["n"])
+                cut[origin.source] = max(cut.get(origin.source, 0), number_of(origin.position))
                 for name, found in changes.items():
                     if number in found:
                         ledger.extents[name] = ledger.extents[name] + found[number]
@@ -491,6 +474,7 @@ class EngineWorld:
         ledger.commits += 1
         self._advance(commit.positions)
         self._committed_ties()
+        self._managers[group].forget(commit.forget_upto)
         self._step((group, m.Committed(commit.number)))
 
     def _advance(self, positions: m.ViewPositions) -> None:
@@ -498,7 +482,7 @@ class EngineWorld:
             known = self.ledger.positions.setdefault(view, {})
             for source, at in cut.items():
                 invariant(
-                    source not in known or at["n"] >= known[source]["n"],
+                    source not in known or compare(source, at, known[source]) >= 0,
                     f"{view} goes back at {source}",
                     detail=f"from {known} to {cut}",
                 )
@@ -509,27 +493,14 @@ class EngineWorld:
         self._ties = []
 
 
-def _apply(contents: dict[RelationName, Bag], arrival: Arrival, sign: int) -> None:
-    origin = arrival.origin
-    if not isinstance(origin, SourceTransaction):
-        return
-    for relation, deleted, inserted in origin.changes:
-        name = RelationName(origin.source, relation)
-        if name in contents:
-            rows = [*((row, -sign) for row in deleted), *((row, sign) for row in inserted)]
-            contents[name] = contents[name] + Bag(contents[name].schema, rows)
+def _away(source: str) -> SourceError:
+    return SourceError("away", "it is away", source=source, retryable=True)
 
 
-def _of(contents: Mapping[RelationName, Bag], view: View) -> Callable[[RelationName], Bag]:
-    narrow = pruned(view.definition)
-    columns = {o.name: o.schema.names for t in narrow.all_terms for o in t.occurrences}
-    return lambda name: contents[name].only(columns[name])
-
-
-def _numbers(positions: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
+def _numbers(positions: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
     """The cut of several views: of each source, the furthest position of any of them."""
-    found: dict[str, int] = {}
+    found: dict[str, float] = {}
     for cut in positions.values():
         for source, at in cut.items():
-            found[source] = max(at["n"], found.get(source, 0))
+            found[source] = max(number_of(at), found.get(source, 0))
     return found

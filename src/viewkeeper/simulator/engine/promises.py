@@ -1,0 +1,227 @@
+"""What a run promises beside right states: views end for a reason, mean their tables, and move together.
+
+All of it is decided from what the sources did and from the views' texts; nothing is asked of the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import permutations
+from typing import TYPE_CHECKING
+
+from viewkeeper.algebra.expressions import columns_of
+from viewkeeper.engine.view import View
+from viewkeeper.merging.groups import partition
+from viewkeeper.simulator.engine.sources import SimulatedSource
+from viewkeeper.simulator.engine.updates import Table
+from viewkeeper.simulator.engine.warehouse import Shown
+from viewkeeper.sources.interface import SchemaChange, SourceTransaction
+from viewkeeper.views.definition import LOCAL, RelationName
+from viewkeeper.views.level import Level
+from viewkeeper.views.pruning import pruned
+
+if TYPE_CHECKING:
+    from viewkeeper.simulator.engine.world import EngineWorld
+
+
+def broken_promises(world: EngineWorld) -> Iterator[str]:
+    """What is wrong with a run whose states may all be right."""
+    yield from _ended_for_no_reason(world)
+    yield from _other_tables(world)
+    yield from _moved_apart(world)
+
+
+# -- views that ended -------------------------------------------------------------------------------
+
+
+def _ended_for_no_reason(world: EngineWorld) -> Iterator[str]:
+    """A view may end when something that it needs is gone, and nothing can stand for it."""
+    ledger = world.ledger
+    for name, reason in ledger.ended.items():
+        if name not in ledger.views or reason == "it was deleted":
+            continue
+        view = ledger.views[name]
+        since = ledger.positions[name]
+        needs = _needs(view)
+        if any(_was_replaced_by_others(world, relation) for relation in needs):
+            continue
+        for relation, columns in needs.items():
+            source = world.sources[relation.source]
+            start = since[relation.source]["n"]
+            lost = [
+                number
+                for number in range(start, source.end + 1)
+                if not _has(source.history[number].get(relation.relation), columns)
+            ]
+            if lost and not _is_replaceable(world, relation, columns, lost[0]):
+                break
+        else:
+            yield f"{name} ended, and all that it needs is there or can be replaced: {reason}"
+
+
+def _needs(view: View) -> dict[RelationName, dict[str, object]]:
+    """The columns without which a view has no meaning, with a type where an expression rests on it."""
+    dispensable = view.preferences.dispensable.outputs
+    found: dict[RelationName, dict[str, object]] = {}
+    definition = pruned(view.definition)
+    for term in definition.all_terms:
+        computed = {c for predicate in term.predicates for c in columns_of(predicate)}
+        shown: set[str] = set()
+        for output in term.outputs:
+            wanted = columns_of(output.expression)
+            if output.name not in dispensable:
+                shown |= wanted
+        for o in term.occurrences:
+            if o.source != LOCAL:
+                mine = found.setdefault(o.name, {})
+                for column in o.schema:
+                    # What is grouped or goes through steps has lost its unneeded columns already.
+                    is_grouped = term.grouping is not None or bool(definition.steps)
+                    if is_grouped or o.qualified(column.name) in computed:
+                        mine[column.name] = column.type
+                    elif o.qualified(column.name) in shown:
+                        mine.setdefault(column.name, None)
+    return found
+
+
+def _has(table: Table | None, columns: Mapping[str, object]) -> bool:
+    if table is None:
+        return False
+    schema = table.rows.schema
+    return all(
+        name in schema and of in (None, schema.type_of(name)) for name, of in columns.items()
+    )
+
+
+def _was_replaced_by_others(world: EngineWorld, relation: RelationName) -> bool:
+    """Whether something may have stood for it that has changed itself: the view may have ended for that."""
+    changed = {
+        f"{item.source}.{item.relation}"
+        for entry in world.sources[relation.source].log
+        for item in entry
+        if isinstance(item, SchemaChange)
+    }
+    entries = world.scenario.knowledge.get("replacements", ())
+    return any(e["by"] in changed for e in entries if e["by"].startswith(f"{relation.source}."))
+
+
+def _is_replaceable(
+    world: EngineWorld, relation: RelationName, columns: Mapping[str, object], lost: int
+) -> bool:
+    """Whether the knowledge file named something for it, and that was as it had been written."""
+    source = world.sources[relation.source]
+    was = next(
+        (n for n in source.history[0] if _name_at(source, n, lost - 1) == relation.relation), ""
+    )
+    for entry in world.scenario.knowledge.get("replacements", ()):
+        by = entry["by"].partition(".")[2]
+        is_meant = entry["relation"] == f"{relation.source}.{was}"
+        if is_meant and columns.keys() <= entry["attributes"].keys():
+            return not any(
+                isinstance(item, SchemaChange)
+                and (item.relation == by or (number < lost and item.relation == was))
+                for number, entry in enumerate(source.log, 1)
+                for item in entry
+            )
+    return False
+
+
+# -- which table a name means -------------------------------------------------------------------------
+
+
+def _name_at(source: SimulatedSource, relation: str, number: int) -> str | None:
+    """What a table is called after an entry of the log that had this name at first: views follow a table
+    that is renamed, and stay with the name where another table takes it."""
+    name: str | None = relation
+    for entry in source.log[:number]:
+        for item in entry:
+            if isinstance(item, SchemaChange) and item.relation == name and item.after is None:
+                name = item.renamed_to
+    return name
+
+
+def _other_tables(world: EngineWorld) -> Iterator[str]:
+    """Views that ended up over tables that their texts never meant."""
+    for name, view in world.ledger.views.items():
+        if name in world.ledger.ended or name in world.frozen:
+            continue
+        meant = {r for r in world.scenario.views[name].definition.relations if r.source != LOCAL}
+        for entry in world.scenario.knowledge.get("replacements", ()):
+            meant.add(RelationName(*entry["by"].split(".")))
+        now = {
+            RelationName(r.source, _name_at(source, r.relation, source.end) or "")
+            for r in meant
+            for source in (world.sources[r.source],)
+        }
+        for other in {r for r in view.definition.relations if r.source != LOCAL} - now:
+            yield f"{name} reads {other} in the end, which its text did not mean"
+
+
+# -- views that move together ------------------------------------------------------------------------
+
+
+def _moved_apart(world: EngineWorld) -> Iterator[str]:
+    """Views that share a relation, or that a transaction changed together, show one cut from then on."""
+    last: dict[str, Shown] = {}
+    together: set[tuple[str, str]] = set()
+    for number, shown in enumerate(world.ledger.shown):
+        views = {n: v for n, v in shown.views.items() if v.definition.level is not Level.CONVERGENT}
+        # Views that are read again behind a schema change are so one after the other, while groups unite.
+        left = {n for pair in together for n in pair} - views.keys() - world.ledger.ended.keys()
+        for one, other in together if shown.is_step else ():
+            is_apart = one in views and other in left
+            if is_apart and any(_missed(world, other, last[other], shown.cut)):
+                yield f"state {number} shows {one} ahead of {other}: {shown.cut}"
+                return
+        for some in _changed_together(world, views, shown.cut, last):
+            # Views that others hold together already are not seen to be tied: when those end, they part.
+            held = partition({n: v.definition.relations for n, v in views.items()}, together)
+            together |= {
+                (one, other)
+                for one, other in permutations(sorted(some), 2)
+                if {*views[one].definition.relations} & {*views[other].definition.relations}
+                or not any(one in group and other in group for group in held)
+            }
+        last |= dict.fromkeys(views, shown)
+
+
+def _missed(
+    world: EngineWorld, view: str, shown: Shown, cut: Mapping[str, float]
+) -> Iterator[SourceTransaction]:
+    """What a view does not show at a cut where others are already."""
+    definition = shown.views[view].definition
+    for source in set(definition.sources) & cut.keys():
+        for item in _transactions(world, source, shown.cut[source], cut[source]):
+            if _changed_by(item) & set(definition.relations):
+                yield item
+
+
+def _changed_together(
+    world: EngineWorld,
+    views: Mapping[str, View],
+    cut: Mapping[str, float],
+    last: Mapping[str, Shown],
+) -> Iterator[set[str]]:
+    """Of the views of a state, those that one transaction has changed since their last states."""
+    for source in {s for view in views.values() for s in view.definition.sources}:
+        readers = [n for n, v in views.items() if source in v.definition.sources and n in last]
+        if len(readers) < 2:
+            continue
+        since = max(last[name].cut.get(source, 0) for name in readers)
+        for item in _transactions(world, source, since, cut[source]):
+            changed = _changed_by(item)
+            of = {n for n in readers if changed & set(views[n].definition.relations)}
+            if len(of) > 1:
+                yield of
+
+
+def _transactions(
+    world: EngineWorld, source: str, since: float, until: float
+) -> Iterator[SourceTransaction]:
+    for entry in world.sources[source].log[int(since) : int(until)]:
+        yield from (item for item in entry if isinstance(item, SourceTransaction))
+
+
+def _changed_by(transaction: SourceTransaction) -> set[RelationName]:
+    changes = transaction.changes
+    return {RelationName(transaction.source, c.relation) for c in changes if c[1] or c[2]}

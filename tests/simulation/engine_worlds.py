@@ -1,0 +1,77 @@
+"""The families of worlds in which the engine is tried, and one run in one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from viewkeeper.engine.machine import GroupMachine
+from viewkeeper.simulator.engine.alterations import HARD
+from viewkeeper.simulator.engine.generator import Mix, scenario
+from viewkeeper.simulator.engine.judging import EngineVerdict, judged
+from viewkeeper.simulator.engine.world import EngineWorld
+
+FAMILIES = {
+    "plain": Mix(),
+    "kills": Mix(kills=3, failures=3, audits=3),
+    "global": Mix(global_transactions=4, kills=3, failures=2, audits=2),
+    "schema": Mix(schema_changes=3),
+    "all": Mix(schema_changes=3, global_transactions=2, kills=3, failures=2, audits=2),
+    "periodic": Mix(transactions=24, views_max=6, is_periodic=True, is_calm=True),
+    "slow": Mix(transactions=24, views_max=6, is_slow=True),
+    "periods": Mix(
+        transactions=20,
+        views_max=6,
+        schema_changes=2,
+        global_transactions=2,
+        kills=3,
+        failures=2,
+        audits=4,
+        is_periodic=True,
+        is_slow=True,
+    ),
+    "keys": Mix(schema_changes=4, has_keys=True, kinds=HARD, audits=2),
+    "bursts": Mix(schema_changes=3, has_keys=True, kinds=HARD, kills=3, comes_in_bursts=True),
+    "approvals": Mix(schema_changes=3, has_approvals=True, kinds=HARD, has_keys=True, kills=2),
+    "replacements": Mix(schema_changes=4, has_replacements=True, kills=3, audits=2),
+    "levels": Mix(global_transactions=2, kills=3, has_levels=True, has_keys=True, restarts=2),
+    "new views": Mix(kills=3, failures=2, has_new_views=True, transactions=18),
+    "everything": Mix(
+        schema_changes=3,
+        global_transactions=2,
+        kills=3,
+        failures=2,
+        audits=2,
+        restarts=2,
+        kinds=HARD,
+        has_keys=True,
+        has_levels=True,
+        has_approvals=True,
+        has_replacements=True,
+        has_new_views=True,
+        comes_in_bursts=True,
+    ),
+}
+
+
+def played(
+    family: str, seed: int, make: Callable[..., GroupMachine] = GroupMachine, world=EngineWorld
+) -> EngineVerdict:
+    """The verdict on one run; raises what the engine raised, or `Stuck`."""
+    it = world(scenario(seed, FAMILIES[family]), seed, make)
+    it.run()
+    return judged(it)
+
+
+def is_found_out(family: str, seed: int, make=GroupMachine, world=EngineWorld) -> bool:
+    """Whether the judge, or the engine itself, finds something wrong."""
+    try:
+        return bool(played(family, seed, make, world).problems)
+    except Exception:
+        return True
+
+
+def seeds_until_found(family: str, seeds: int, make=GroupMachine, world=EngineWorld) -> int | None:
+    """How many seeds it takes to find out a wrong engine; None if none of them does."""
+    found = (seed for seed in range(seeds) if is_found_out(family, seed, make, world))
+    first = next(found, None)
+    return None if first is None else first + 1
