@@ -329,11 +329,11 @@ class PostgresFeed(Feed):
         }
 
     def _on_begin(self, payload: bytes) -> None:
-        microseconds, xid = pgoutput.decode_begin(payload)
+        microseconds, xid, final_lsn = pgoutput.decode_begin(payload)
         if self._transaction is not None:
             raise Malformed("a transaction begins before the one before it has ended")
         self._xid_near = xid = widened(xid, self._xid_near)
-        self._transaction = _Open(xid, microseconds, int.from_bytes(payload[1:9], "big"))
+        self._transaction = _Open(xid, microseconds, final_lsn)
 
     def _on_commit(self, payload: bytes) -> None:
         end_lsn = pgoutput.end_of_commit(payload)

@@ -28,7 +28,8 @@ BEGIN_BYTES, COMMIT_BYTES = _BEGIN.size, _COMMIT.size
 # No relation of PostgreSQL has more, those included that were dropped.
 COLUMNS_MAX = 1_600
 # A row's kind, oid, letter and number of columns.
-ROW_BYTES_MIN = 8
+_ROW = struct.Struct(">xI3x")
+ROW_BYTES_MIN = _ROW.size
 # A value's length, behind the letter that says that there is a text.
 _LENGTH = struct.Struct(">xI")
 # What `moment` can tell, up to the last second of the year 9999.
@@ -82,13 +83,15 @@ class MissingOldValue(ValueError):
     """An unchanged TOAST value without an old row to take it from, or an old row with keys only."""
 
 
-def decode_begin(payload: bytes) -> tuple[int, int]:
-    """When it was committed, as a number for `moment`, and its xid's lower 32 bits."""
-    _of_size(payload, BEGIN_BYTES)
-    _, microseconds, xid = _BEGIN.unpack(payload)
+def decode_begin(payload: bytes) -> tuple[int, int, int]:
+    """When it was committed, as a number for `moment`, its xid's lower 32 bits, where its commit record begins."""
+    try:
+        final_lsn, microseconds, xid = _BEGIN.unpack(payload)
+    except struct.error:
+        raise _of_another_size(payload, BEGIN_BYTES) from None
     if not MICROSECONDS_MIN <= microseconds <= MICROSECONDS_MAX:
         raise Malformed(f"a transaction was committed {microseconds} microseconds after 2000")
-    return microseconds, xid
+    return microseconds, xid, final_lsn
 
 
 def moment(microseconds: int) -> dt.datetime:
@@ -98,21 +101,24 @@ def moment(microseconds: int) -> dt.datetime:
 
 def end_of_commit(payload: bytes) -> int:
     """Where a transaction's commit record ends."""
-    _of_size(payload, COMMIT_BYTES)
-    end: int = _COMMIT.unpack(payload)[2]
+    try:
+        end: int = _COMMIT.unpack(payload)[2]
+    except struct.error:
+        raise _of_another_size(payload, COMMIT_BYTES) from None
     return end
 
 
-def _of_size(payload: bytes, size: int) -> None:
-    if len(payload) != size:
-        raise Malformed(f"a message {payload[:1]!r} has {len(payload)} bytes, not {size}")
+def _of_another_size(payload: bytes, size: int) -> Malformed:
+    return Malformed(f"a message {payload[:1]!r} has {len(payload)} bytes, not {size}")
 
 
 def relation_of(payload: bytes) -> int:
     """The oid of the relation whose row a message has."""
-    if len(payload) < ROW_BYTES_MIN:
-        raise Malformed(f"a message {payload[:1]!r} of {len(payload)} bytes has no row")
-    return int.from_bytes(payload[1:5], "big")
+    try:
+        oid: int = _ROW.unpack_from(payload)[0]
+    except struct.error:
+        raise Malformed(f"a message {payload[:1]!r} of {len(payload)} bytes has no row") from None
+    return oid
 
 
 def decode_relation(payload: bytes) -> StreamRelation:

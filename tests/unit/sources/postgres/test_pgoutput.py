@@ -84,7 +84,7 @@ def test_a_value_that_can_not_be_parsed_says_which_column_it_was():
 
 def test_begin_and_commit_carry_their_places():
     begin = b"B" + struct.pack(">QQI", 99, 86_400_000_000, 4_000_000_000)
-    assert pgoutput.decode_begin(begin) == (86_400_000_000, 4_000_000_000)
+    assert pgoutput.decode_begin(begin) == (86_400_000_000, 4_000_000_000, 99)
     assert pgoutput.moment(86_400_000_000).isoformat() == "2000-01-02T00:00:00+00:00"
     assert pgoutput.end_of_commit(b"C" + struct.pack(">BQQQ", 0, 99, 120, 0)) == 120
 
