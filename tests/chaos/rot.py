@@ -34,6 +34,7 @@ import pyarrow as pa
 from chaos.hostile import ATTACKS, Victim
 from viewkeeper.algebra.types import DOUBLE, INTEGER, STRING, Schema
 from viewkeeper.errors import ViewkeeperError
+from viewkeeper.testing.mariadb import mariadbd_missing
 from viewkeeper.warehouse import (
     Changes,
     Definition,
@@ -370,6 +371,9 @@ def main() -> int:
             yield number
 
     sys.stdout.write(f"seed {seed}\n")
+    if not given.only and mariadbd_missing():
+        sys.stdout.write(f"no users who mean harm: {mariadbd_missing()}\n")
+        given.only = list(ACTIONS)
     sys.stdout.flush()
     report = storm(seed, turns(), tuple(given.only))
     told = report.as_dict() | {"seed": seed}
