@@ -39,7 +39,7 @@ def test_whatever_a_disk_does_reads_are_right_or_fail_by_name():
 
 
 def until_found(report: Report, most: int) -> Iterator[int]:
-    """Turns until something is found, at most so many."""
+    """Turns until something is found."""
     for turn in range(most):
         if report.silent or report.crashes:
             return

@@ -165,7 +165,7 @@ def _plain(type_: int, body: bytes) -> bytes:
 
 
 def _decompressed(data: bytes, size: int) -> bytes:
-    """So many bytes, not one more."""
+    """Exactly that many bytes."""
     try:
         found = inflated(data, size)
     except ValueError as error:

@@ -328,7 +328,7 @@ def test_what_was_read_before_a_stop_is_delivered_first(server, code, stretch_mi
         item.changes[0].inserted[0][1] for item in found if isinstance(item, SourceTransaction)
     ]
     assert told_rows == [0, 1, 2, 3, 4]
-    # No place behind them is told: what a broken stream had read there is lost.
+    # They end the position: what a broken stream had read there is lost.
     assert feed.position["lsn"] == 5_000
     for _ in range(2):
         with pytest.raises(SourceError) as raised:
