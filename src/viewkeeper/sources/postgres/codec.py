@@ -17,7 +17,7 @@ import math
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal, Inexact, InvalidOperation, Rounded
 from typing import Any
 
 from viewkeeper.algebra.types import (
@@ -120,11 +120,13 @@ def integer(text: bytes) -> Value:
 @functools.cache  # codecs of one type are equal
 def _decimal(precision: int, scale: int) -> Parse:
     """With as many digits behind the point as the type has; NaN and infinities have none."""
-    unit, whole = Decimal(1).scaleb(-scale), max(precision - scale, 1)
+    unit = Decimal(1).scaleb(-scale)
+    # Raises for more digits than the type has.
+    exact = Context(prec=precision, traps=[Rounded, Inexact, InvalidOperation]).create_decimal
 
     def parse(text: bytes) -> Value:
-        value = Decimal(text.decode())
-        if value.same_quantum(unit) and value.adjusted() < whole:
+        value = exact(text.decode())
+        if value.same_quantum(unit):
             return value or abs(value)
         raise ValueError("it is no decimal of the column's type")
 
