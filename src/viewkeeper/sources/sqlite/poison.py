@@ -66,9 +66,9 @@ def poison_row(
     )
 
 
-def undecodable_text(source: str, relation: str, error: sqlite3.Error) -> SourceError:
+def undecodable_text(source: str, relation: str, error: sqlite3.Error) -> PoisonRow:
     """Text that is not valid in the database's encoding; SQLite itself does not look."""
-    return SourceError(
+    return PoisonRow(
         "poison-row",
         f"a row of {relation} in source {source} holds text that is no valid UTF-8",
         source=source,

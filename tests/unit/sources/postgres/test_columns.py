@@ -168,10 +168,11 @@ def delivered(
         patch.setattr(feeds, "STRETCH_MESSAGES_MIN", stretch_min)
         feed = feed_of(server, patch)
         items: list[FeedItem | Stretch] = []
+        poll = feed.poll if plainly else feed.poll_stretches
         while server.chunks:
-            poll = feed.poll if plainly else feed.poll_stretches
             items += poll(0.0)
             server.wait(0.0)
+        items += poll(0.0)  # what stopped the feed comes behind what it had read
     return items, feed
 
 
@@ -291,3 +292,47 @@ def test_a_harmed_message_is_named_with_its_place_in_either_way(harmed: list[byt
         error = raised.value
         assert (error.code, error.source, error.retryable) == ("damaged-message", "shop", True)
         assert "behind 0/500" in error.message
+
+
+class Broken(Server):
+    """The stream ends behind its chunks, having heard how far the server was."""
+
+    def read(self, most: int) -> list[bytes]:
+        found = super().read(most)
+        if not found:
+            self.sent_lsn = 99_000
+            raise SourceError("link-lost", "gone", source="shop", retryable=True)
+        return found
+
+
+BAD = [Change(ORDERS, None, ("1", "what", "x")).message]
+
+
+@pytest.mark.parametrize("stretch_min", [1, 10**9])
+@pytest.mark.parametrize(
+    ("server", "code"),
+    [
+        (lambda good: Server([streamed([*good, BAD, *good])]), "value-out-of-range"),
+        (lambda good: Server([[*streamed(good), b"?what is it"]]), "feed-broken"),
+        (lambda good: Server([[*streamed(good), b"C too short"]]), "damaged-message"),
+        (lambda good: Broken([streamed(good)]), "link-lost"),
+    ],
+    ids=["value", "unknown", "malformed", "link"],
+)
+def test_what_was_read_before_a_stop_is_delivered_first(server, code, stretch_min, monkeypatch):
+    good = [[Change(ORDERS, None, ("1", str(n), "x")).message] for n in range(5)]
+    monkeypatch.setattr(feeds, "STRETCH_MESSAGES_MIN", stretch_min)
+    feed = feed_of(server(good), monkeypatch)
+    # Some at a time: what is left over is delivered before the stop, too.
+    found: list[FeedItem] = [item for _ in range(3) for item in feed.poll(0.0, 2)]
+    told_rows = [
+        item.changes[0].inserted[0][1] for item in found if isinstance(item, SourceTransaction)
+    ]
+    assert told_rows == [0, 1, 2, 3, 4]
+    # They end the position: what a broken stream had read there is lost.
+    assert feed.position["lsn"] == 5_000
+    for _ in range(2):
+        with pytest.raises(SourceError) as raised:
+            feed.poll(0.0)
+        assert raised.value.code == code
+    assert feed.position["lsn"] == 5_000
