@@ -11,7 +11,6 @@ import pytest
 
 from viewkeeper.protocols.quiescent_ring import Refresh
 from viewkeeper.simulator.generator import Shape, Size
-from viewkeeper.simulator.moods import run_to_end
 from viewkeeper.simulator.rings.exploration import explored
 from viewkeeper.simulator.rings.run import (
     RingOptions,
@@ -20,6 +19,7 @@ from viewkeeper.simulator.rings.run import (
     simulated_ring,
 )
 from viewkeeper.simulator.rings.world import Demands, RingWorld
+from viewkeeper.simulator.scheduling import run_to_end
 from viewkeeper.views.level import Level
 
 SEEDS = int(os.environ.get("VIEWKEEPER_RING_SEEDS", "96"))

@@ -73,7 +73,7 @@ from viewkeeper.merging.messages import CommitTransaction
 from viewkeeper.protocols.choice import period_seconds
 from viewkeeper.protocols.messages import Reflected
 from viewkeeper.sources.interface import Position, SchemaChange
-from viewkeeper.sources.stretch import Stretch, transactions_of
+from viewkeeper.sources.transaction_block import TransactionBlock, transactions_of
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import RelationName
 from viewkeeper.views.level import Level
@@ -993,7 +993,9 @@ class GroupMachine:
         for arrival in (a for each in lists for a in itertools.islice(each, HEADS_MAX)):
             if self.intake.is_own(arrival):
                 origin = arrival.origin
-                at = origin.began_at if isinstance(origin, Stretch) else origin.committed_at
+                at = (
+                    origin.began_at if isinstance(origin, TransactionBlock) else origin.committed_at
+                )
                 found[origin.source] = min(at, found.get(origin.source, at))
         return found
 
