@@ -14,7 +14,7 @@ from live.pipeline.test_complete import NOTED, SALES
 from live.pipeline.traffic import Traffic, fill, write_copies
 from viewkeeper.live.auditing.audit import audited
 from viewkeeper.live.questions.shared_cuts import SharedCuts
-from viewkeeper.project.config import keeper as keepers
+from viewkeeper.project import keeper as keepers
 from viewkeeper.project.keeper import Keeper
 from viewkeeper.sources.postgres import feed
 from viewkeeper.sources.transaction_block import TransactionBlock

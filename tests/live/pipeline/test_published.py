@@ -17,7 +17,7 @@ import pytest
 from deltalake import DeltaTable
 
 from live.pipeline.recording import view_states
-from viewkeeper.project.config import keeper as keeping
+from viewkeeper.project import keeper as keeping
 from viewkeeper.project.keeper import Keeper
 from viewkeeper.warehouse.background import Housekeeping
 from viewkeeper.warehouse.faults import VARIABLE

@@ -13,7 +13,7 @@ import pytest
 
 from live.pipeline.test_rebuild import TABLES, VIEWS, BackgroundRun, command
 from viewkeeper.live.context import Limits
-from viewkeeper.project.config import keeper as keeper_module
+from viewkeeper.project import keeper as keeper_module
 from viewkeeper.project.keeper import Keeper
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]

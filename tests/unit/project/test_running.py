@@ -20,7 +20,7 @@ class FakePipeline:
     new_views: tuple[str, ...] = ()
     views: dict[str, Any] = {}  # noqa: RUF012
     groups: tuple[Any, ...] = ()
-    waiting_for_word = None
+    waiting_for_decision = None
     writer = SimpleNamespace(latest=SimpleNamespace(last_txn=7, epoch=1))
 
     def __init__(self, stop: threading.Event, *, applies: bool, cycles: int) -> None:

@@ -16,7 +16,7 @@ from viewkeeper.errors import UsageError
 from viewkeeper.live import json_files
 from viewkeeper.live.evolution_log import EvolutionLog
 from viewkeeper.live.json_files import read_json, write_aside, write_json
-from viewkeeper.project.config import requests as requests_module
+from viewkeeper.project import requests as requests_module
 from viewkeeper.project.requests import DONE, FOLDER, REBUILD, Request, Requests
 from viewkeeper.reports.run_log import RunLog
 from viewkeeper.reports.run_state import FILE, RunState
