@@ -39,8 +39,8 @@ from peers.viewkeeper_peer import Databases, caught_up
 from peers.workload import write_workload
 
 from viewkeeper.algebra.types import DOUBLE, INTEGER, STRING, Schema
-from viewkeeper.runtime import remembering
-from viewkeeper.runtime.keeper import Keeper
+from viewkeeper.project import remembering
+from viewkeeper.project.keeper import Keeper
 from viewkeeper.warehouse import Definition, EpochCommit, Extent, Warehouse, datafiles
 from viewkeeper.warehouse.storage import Storage
 
@@ -80,7 +80,7 @@ def unchecked() -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for name, replaced in instead.items():
             stack.enter_context(mock.patch(f"{PLACE}.{name}", replaced))
-        stack.enter_context(mock.patch("viewkeeper.runtime.remembering.put"))
+        stack.enter_context(mock.patch("viewkeeper.project.remembering.put"))
         yield
 
 
@@ -122,7 +122,7 @@ class Counted:
             for module in ("datafiles", "ledger"):
                 stack.enter_context(mock.patch(f"{PLACE}.{module}.encoded", encoded_with_crc))
             put = self._timed(remembering.put)
-            stack.enter_context(mock.patch("viewkeeper.runtime.remembering.put", put))
+            stack.enter_context(mock.patch("viewkeeper.project.remembering.put", put))
             yield
 
 

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from docsite import commands, error_codes, interface, settings, shapes
-from viewkeeper.runtime.metrics import METRICS
+from viewkeeper.reports.metrics import METRICS
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"

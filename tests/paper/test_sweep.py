@@ -12,9 +12,9 @@ from viewkeeper.protocols.nested_sweep import NestedSweep
 from viewkeeper.protocols.parallel_sweep import ParallelSweep
 from viewkeeper.protocols.sweep import Sweep
 from viewkeeper.simulator.choices import Commit, DeliverMessage, DeliverQuestion
-from viewkeeper.simulator.moods import run_to_end
 from viewkeeper.simulator.run import judged
 from viewkeeper.simulator.scheduler import SeededScheduler
+from viewkeeper.simulator.scheduling import run_to_end
 from viewkeeper.simulator.world import World
 from viewkeeper.views.level import Level
 

@@ -43,7 +43,7 @@ from viewkeeper.simulator.evolution.world import (
     EvolutionScheduler,
     EvolutionWorld,
 )
-from viewkeeper.simulator.moods import run_to_end
+from viewkeeper.simulator.scheduling import run_to_end
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.assembly import evaluated
 from viewkeeper.views.catalog import Catalog, CatalogRelation

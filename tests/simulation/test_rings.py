@@ -10,7 +10,6 @@ import pytest
 from slices import seeds
 from viewkeeper.protocols.quiescent_ring import Refresh
 from viewkeeper.simulator.generator import Shape, Size
-from viewkeeper.simulator.moods import run_to_end
 from viewkeeper.simulator.rings.exploration import explored
 from viewkeeper.simulator.rings.run import (
     RingOptions,
@@ -19,6 +18,7 @@ from viewkeeper.simulator.rings.run import (
     simulated_ring,
 )
 from viewkeeper.simulator.rings.world import Demands, RingWorld
+from viewkeeper.simulator.scheduling import run_to_end
 from viewkeeper.views.level import Level
 
 SEEDS = seeds(96, "VIEWKEEPER_RING_SEEDS", least=4)

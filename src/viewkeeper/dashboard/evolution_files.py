@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from viewkeeper.runtime.evolution_log import CHANGES_FILE, DECISIONS_FILE, PENDING, EvolutionLog
+from viewkeeper.live.evolution_log import CHANGES_FILE, DECISIONS_FILE, PENDING, EvolutionLog
 
 
 class EvolutionFiles:

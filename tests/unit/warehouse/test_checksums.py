@@ -13,9 +13,9 @@ import pytest
 
 from unit.warehouse.test_writer import changes, creating, extent, rows, step
 from viewkeeper.errors import WarehouseError
-from viewkeeper.runtime.json_files import write_json
-from viewkeeper.runtime.remembering import refuse_older, remember
-from viewkeeper.runtime.run_state import read_run_state
+from viewkeeper.live.json_files import write_json
+from viewkeeper.project.remembering import refuse_older, remember
+from viewkeeper.reports.run_state import read_run_state
 from viewkeeper.warehouse import (
     EpochCommit,
     Retention,

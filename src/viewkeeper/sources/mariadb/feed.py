@@ -53,7 +53,7 @@ class _Group:
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class Context:
     """What the feed asks the server beside the log: the catalogue now, and how durable it is."""
 
     # The table of this relation as it is now; None when there is none.
@@ -78,7 +78,7 @@ class MariaDBFeed(Feed):
         stream: BinlogStream,
         start: Place,
         tables: Mapping[str, tuple[Table | None, Doubt]],
-        surroundings: Surroundings,
+        surroundings: Context,
     ) -> None:
         """``tables``: as they are believed to be at the start."""
         self._source = source

@@ -38,7 +38,7 @@ from viewkeeper.sources.postgres.tracking import (
     identity_lost,
 )
 from viewkeeper.sources.postgres.watching import Seen, Watch
-from viewkeeper.sources.stretch import Stretch, one_by_one
+from viewkeeper.sources.transaction_block import TransactionBlock, one_by_one
 from viewkeeper.sources.urls import SourceUrl
 from viewkeeper.sources.wire import Damage, Malformed
 
@@ -88,7 +88,7 @@ class PostgresFeed(Feed):
         self._transaction: _Open | None = None
         # What stopped the feed.
         self._failure: SourceError | None = None
-        self._items: list[FeedItem | Stretch] = []
+        self._items: list[FeedItem | TransactionBlock] = []
         # What has been read and is in no item yet: messages, and the kind of each.
         self._messages: list[bytes] = []
         self._kinds = bytearray()
@@ -125,7 +125,7 @@ class PostgresFeed(Feed):
 
     def poll_stretches(
         self, timeout_seconds: float, items_max: int = 10_000
-    ) -> Sequence[FeedItem | Stretch]:
+    ) -> Sequence[FeedItem | TransactionBlock]:
         self._await(timeout_seconds, items_max)
         items, self._items = self._items, []
         if items:
@@ -230,7 +230,7 @@ class PostgresFeed(Feed):
         notes = self._notes[0] if self._notes is not None else None
         found = decoded(self._messages[:size], decoders, notes)
         xids = widened_all(found.xids, self._xid_near)
-        stretch = Stretch(
+        stretch = TransactionBlock(
             self._source, xids, found.committed, found.ends, self._at, found.changes
         ).touching(found.changes)
         self._forget(size)

@@ -36,8 +36,8 @@ from viewkeeper.sources.sqlite.catalogue import Capture, Catalogue
 from viewkeeper.sources.sqlite.commits import CommitWatch
 from viewkeeper.sources.sqlite.connection import file_identity, read_transaction, translated
 from viewkeeper.sources.sqlite.layout import Layout
-from viewkeeper.sources.sqlite.poison import PoisonRow, undecodable_text
 from viewkeeper.sources.sqlite.positions import Clock, feed_gap, parse_position, position_of
+from viewkeeper.sources.sqlite.row_decoding import PoisonRow, undecodable_text
 from viewkeeper.sources.sqlite.shapes import (
     AT,
     SEQ,

@@ -20,7 +20,7 @@ from viewkeeper.sources.postgres.columns import NotPlain, decoded
 from viewkeeper.sources.postgres.feed import PostgresFeed
 from viewkeeper.sources.postgres.position import make_position, widened, widened_all
 from viewkeeper.sources.postgres.tracking import TrackedRelations
-from viewkeeper.sources.stretch import Stretch, one_by_one
+from viewkeeper.sources.transaction_block import TransactionBlock, one_by_one
 
 ORDERS, NOTES, UNKNOWN = 77, 78, 79
 # What PostgreSQL prints for values of each type; the last one can't be read, and is passed over.
@@ -158,7 +158,7 @@ def feed_of(server: Server, monkeypatch: pytest.MonkeyPatch) -> PostgresFeed:
 
 def delivered(
     messages: list[bytes], sizes: list[int], stretch_min: int, *, plainly: bool
-) -> tuple[list[FeedItem | Stretch], PostgresFeed]:
+) -> tuple[list[FeedItem | TransactionBlock], PostgresFeed]:
     chunks, left = [], messages
     for size in sizes:
         chunks.append(left[:size])
@@ -167,7 +167,7 @@ def delivered(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(feeds, "STRETCH_MESSAGES_MIN", stretch_min)
         feed = feed_of(server, patch)
-        items: list[FeedItem | Stretch] = []
+        items: list[FeedItem | TransactionBlock] = []
         poll = feed.poll if plainly else feed.poll_stretches
         while server.chunks:
             items += poll(0.0)
@@ -176,7 +176,7 @@ def delivered(
     return items, feed
 
 
-def told(items: list[FeedItem | Stretch]) -> Iterator[object]:
+def told(items: list[FeedItem | TransactionBlock]) -> Iterator[object]:
     """What was told; in which order one transaction changed its relations is no part of it."""
     for item in one_by_one(items):
         if isinstance(item, SourceTransaction):
@@ -191,7 +191,7 @@ def test_columns_say_the_same_as_rows(scripts: list[list[bytes]], sizes: list[in
     messages = streamed(scripts)
     singly, first = delivered(messages, sizes, 10**9, plainly=True)
     together, second = delivered(messages, sizes, 1, plainly=False)
-    assert not any(isinstance(item, Stretch) for item in singly)
+    assert not any(isinstance(item, TransactionBlock) for item in singly)
     assert list(told(together)) == list(told(singly))
     assert second.position == first.position
     plain, third = delivered(messages, sizes, 1, plainly=True)
@@ -203,7 +203,7 @@ def test_plain_transactions_do_come_as_columns():
     scripts = [[Change(ORDERS, None, ("1", str(n), "x")).message] for n in range(200)]
     items, _ = delivered(streamed(scripts), [], feeds.STRETCH_MESSAGES_MIN, plainly=False)
     (stretch,) = items
-    assert isinstance(stretch, Stretch)
+    assert isinstance(stretch, TransactionBlock)
     assert len(stretch) == 200
     assert stretch.changes["r77"].rows.column("c2").to_pylist() == list(range(200))
 
@@ -213,7 +213,7 @@ def test_a_transaction_that_comes_in_pieces_is_told_as_one():
     messages = streamed([script])
     items, _ = delivered(messages, [1, 300, 300], 1, plainly=False)
     (stretch,) = items
-    assert isinstance(stretch, Stretch)
+    assert isinstance(stretch, TransactionBlock)
     assert len(stretch) == 1
     assert len(stretch.changes["r77"]) == 1_000
 
