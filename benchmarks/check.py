@@ -108,7 +108,7 @@ def _pipeline(loop: Best, spark: Any) -> tuple[Best, Best, Best, Best]:
     from peers.viewkeeper_peer import Databases, caught_up
     from peers.workload import Sizes, write_workload
 
-    from viewkeeper.runtime.keeper import Keeper
+    from viewkeeper.project.keeper import Keeper
 
     names = [f"{kind}{number}" for number in range(ROUNDS + 1) for kind in ("many", "few")]
     lengths = [(name, UPDATES if name.startswith("many") else FEW_UPDATES) for name in names]

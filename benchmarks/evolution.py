@@ -18,8 +18,8 @@ from typing import Any
 import psycopg
 from pipeline import Rig
 
-from viewkeeper.runtime.audit import audited
-from viewkeeper.runtime.keeper import Keeper
+from viewkeeper.live.auditing.audit import audited
+from viewkeeper.project.keeper import Keeper
 
 VIEW = """
 -- dispensable: note

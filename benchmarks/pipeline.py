@@ -26,8 +26,8 @@ from typing import Any
 import psycopg
 
 from viewkeeper.engine.integrator import singly
-from viewkeeper.runtime.keeper import Keeper
-from viewkeeper.runtime.pipeline import Pipeline
+from viewkeeper.live.pipeline import Pipeline
+from viewkeeper.project.keeper import Keeper
 from viewkeeper.testing.postgres import EmbeddedPostgres
 
 VIEW = """

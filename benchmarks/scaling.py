@@ -30,7 +30,7 @@ from peers.workload import write_workload
 from scaling_chain import Chain
 from scaling_report import Curve, into_document, table
 
-from viewkeeper.runtime.keeper import Keeper
+from viewkeeper.project.keeper import Keeper
 from viewkeeper.spark.session import SparkSettings, start_spark
 from viewkeeper.testing.spark_cluster import SparkCluster
 

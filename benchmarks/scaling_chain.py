@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from viewkeeper.runtime.keeper import Keeper
+from viewkeeper.project.keeper import Keeper
 
 ROWS = 2_000
 

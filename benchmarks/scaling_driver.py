@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from peers.processes import cpu_seconds
 
-from viewkeeper.runtime.keeper import Keeper
+from viewkeeper.project.keeper import Keeper
 
 
 def main() -> None:

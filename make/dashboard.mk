@@ -14,6 +14,6 @@ chromium: ## Install Chromium with apt-get, where that is allowed (its tests are
 	  || echo "apt-get could not install chromium: the browser tests will be skipped."
 
 .PHONY: screenshots
-screenshots: install chromium ## Take the pictures of docs/dashboard.md anew
+screenshots: install chromium ## Take the pictures of docs/dashboard.md again
 	mkdir -p docs/images
 	VIEWKEEPER_SCREENSHOTS=docs/images $(BIN)/python -m pytest -n 0 tests/dashboard/test_pages.py tests/dashboard/test_live.py

@@ -7,3 +7,7 @@ test-sources-long: install ## 300 cuts per kind of source under concurrent write
 .PHONY: bench-sources
 bench-sources: install ## Rows per second of each feed, and milliseconds per query at a cut
 	$(BIN)/python benchmarks/sources.py --json benchmarks/sources.json
+
+.PHONY: bench-decoding
+bench-decoding: install ## PostgreSQL's single rows beside an older revision, in turns (BEFORE=4bb13f2; about 2 minutes)
+	$(BIN)/python benchmarks/decoding.py $(if $(BEFORE),--before $(BEFORE))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from outside import GUARD, is_sliced, needs_outside, reaches_outside
+from slices import CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,7 +24,8 @@ settings.register_profile("ci", derandomize=True, deadline=None, suppress_health
 settings.register_profile(
     "explore", deadline=None, max_examples=1000, suppress_health_check=_CALM, print_blob=True
 )
-settings.load_profile("ci")
+settings.register_profile("check", settings.get_profile("ci"), max_examples=15)
+settings.load_profile("check" if CHECKING else "ci")
 
 
 # What is long by nature: seeds by the hundred, kills, storms, browsers, whole programs from their start to their
@@ -60,10 +64,59 @@ def is_long(path: Path) -> bool:
     return any(place == name or (name.endswith("/") and place.startswith(name)) for name in LONG)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """`make check` does not even load what it would leave out."""
+    if not CHECKING or not collection_path.match("test_*.py"):
+        return None
+    left_out = is_long(collection_path) and not is_sliced(collection_path)
+    return True if left_out or reaches_outside(collection_path) else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.is_relative_to(_TESTS) and is_long(item.path):
-            item.add_marker(pytest.mark.long)
+        if item.path.is_relative_to(_TESTS):
+            _mark(item)
+    if CHECKING:
+        left_out = [
+            item
+            for item in items
+            if item.get_closest_marker("outside") or item.get_closest_marker("thorough")
+        ]
+        config.hook.pytest_deselected(items=left_out)
+        gone = set(left_out)
+        items[:] = [item for item in items if item not in gone]
+
+
+def _mark(item: pytest.Item) -> None:
+    if is_long(item.path):
+        item.add_marker(pytest.mark.long)
+    marks = [mark.name for mark in item.iter_markers()]
+    if needs_outside(item.path, getattr(item, "fixturenames", ()), marks):
+        item.add_marker(pytest.mark.outside)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """A test without the mark ``outside`` starts neither Java nor a server nor a browser."""
+    GUARD.forbids = item.get_closest_marker("outside") is None
+    try:
+        return (yield)
+    finally:
+        GUARD.forbids = False
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """Told here too: the code under test may have swallowed the guard's refusal."""
+    done = yield
+    GUARD.require_nothing_started()
+    return done
+
+
+@pytest.fixture
+def java_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if a fit Java were found: for commands that ask for it first and are refused for something else."""
+    monkeypatch.setattr("viewkeeper.spark.java.require_java", lambda: 17)
 
 
 @pytest.fixture(scope="session")

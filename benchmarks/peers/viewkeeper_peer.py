@@ -24,8 +24,8 @@ import pyarrow.parquet as pq
 import viewkeeper
 from peers.task import KEYS, RELATIONS, Measurement, Streamed, Task
 from viewkeeper.engine.integrator import singly
-from viewkeeper.runtime.keeper import Keeper
-from viewkeeper.runtime.pipeline import Pipeline
+from viewkeeper.live.pipeline import Pipeline
+from viewkeeper.project.keeper import Keeper
 from viewkeeper.testing.postgres import EmbeddedPostgres
 
 SERVER_SETTINGS = {"shared_buffers": "1GB", "max_wal_size": "4GB"}

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from viewkeeper.declaring import view as view
 
 if TYPE_CHECKING:
-    from viewkeeper.runtime.keeper import Keeper
+    from viewkeeper.project.keeper import Keeper
 
 __version__ = "0.1.0"
 
@@ -25,6 +25,6 @@ __version__ = "0.1.0"
 def open(folder: str | Path = ".", *, allow_setup: bool = False) -> Keeper:
     """The project in ``folder``. Sources are set up only with ``allow_setup``."""
     # Loaded when it is used: the pure parts of the package need no Spark and no driver.
-    from viewkeeper.runtime.keeper import Keeper
+    from viewkeeper.project.keeper import Keeper
 
     return Keeper.open(folder, allow_setup=allow_setup)

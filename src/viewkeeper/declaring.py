@@ -2,7 +2,7 @@
 
 A function that returns the text of a view, or anything with a method ``sql`` that does (a query built with
 sqlglot). It is called when the project is read, and must return the same text every time: a view whose text
-differs is another view, and is filled anew.
+differs is another view, and is filled again.
 """
 
 from __future__ import annotations

@@ -31,6 +31,8 @@ VIEWS = sorted((HERE / "views").glob("*.sql"))
 COMMANDS = [
     line for line in (HERE / "commands.txt").read_text().splitlines() if not line.startswith("#")
 ]
+# `run` asks for Java before it looks at anything else, and must not come as far as starting it.
+pytestmark = pytest.mark.usefixtures("java_there")
 TEXT = "SELECT id, name FROM geo.regions"
 
 

@@ -1,17 +1,21 @@
-"""What a disk may do to a warehouse, and the judge of it: every read is right or fails by name.
+"""What a disk may do to a warehouse, and users to a run, and the judge of it: every read is right or fails by name.
 
 A small warehouse is made that has everything a warehouse has: views with a base and a log, a store, older states in
 lists and versions, checkpoints, a published table, a ledger of merged files. Each turn does one thing to its
 files (`ACTIONS`), reads all that can be read, and puts the files back. A read that gives other rows than before the
 turn is *silently wrong*; an error of ours is what we want; any other exception is a crash.
 
+Between them, users of the sources who mean harm have their turns beside a run that goes on (`hostile.ATTACKS`).
+
     python -m chaos.rot --seconds 600 --seed 7          a storm of all actions
     python -m chaos.rot --turns 10000 --only flip       single bits only
+    python -m chaos.rot --seconds 600 --only forged-message --only hostile-value
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import random
 import shutil
@@ -27,8 +31,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from chaos.hostile import ATTACKS, Victim
 from viewkeeper.algebra.types import DOUBLE, INTEGER, STRING, Schema
 from viewkeeper.errors import ViewkeeperError
+from viewkeeper.testing.mariadb import mariadbd_missing
 from viewkeeper.warehouse import (
     Changes,
     Definition,
@@ -246,12 +252,17 @@ class Report:
 
 
 def storm(
-    seed: int, turns: Iterator[int], only: tuple[str, ...] = (), report: Report | None = None
+    seed: int,
+    turns: Iterator[int],
+    only: tuple[str, ...] = (),
+    report: Report | None = None,
+    module: str = "viewkeeper",
 ) -> Report:
-    """Hurt the warehouse, one thing each turn, and judge all reads."""
+    """Hurt the warehouse, or a run, one thing each turn, and judge all reads. ``module``: what runs."""
     report = report or Report()
     rng = random.Random(seed)
-    with tempfile.TemporaryDirectory(prefix="viewkeeper-rot-") as place:
+    with contextlib.ExitStack() as stack:
+        place = stack.enter_context(tempfile.TemporaryDirectory(prefix="viewkeeper-rot-"))
         folder, older = Path(place) / "w", Path(place) / "older"
         make_warehouse(folder, rng)
         shutil.copytree(folder, older)
@@ -263,17 +274,21 @@ def storm(
         right, errors = answers(folder, head)
         assert not errors, errors
         scene = Scene(folder, older, rng)
+        attackers = stack.enter_context(contextlib.closing(Attackers(rng, module)))
         for _ in turns:
-            name = rng.choice(list(only or ACTIONS))
-            _one_turn(scene, name, right, head, report)
-            good.put_back()
+            name = rng.choice(list(only or [*ACTIONS, *ATTACKS]))
+            report.turns += 1
+            report.by_action[name] += 1
+            if name in ATTACKS:
+                attackers.turn(name, report)
+            else:
+                _one_turn(scene, name, right, head, report)
+                good.put_back()
     return report
 
 
 def _one_turn(scene: Scene, name: str, right: Answers, head: Head, report: Report) -> None:
     told = ACTIONS[name](scene)
-    report.turns += 1
-    report.by_action[name] += 1
     try:
         found, errors = answers(scene.folder, head)
     except Exception as error:
@@ -284,6 +299,30 @@ def _one_turn(scene: Scene, name: str, right: Answers, head: Head, report: Repor
     report.codes.update(errors.keys())
     report.detected += bool(errors)
     report.harmless += not errors and not wrong
+
+
+class Attackers:
+    """Users beside a run, which begins with their first turn; after a violation, with another one."""
+
+    def __init__(self, rng: random.Random, module: str) -> None:
+        self._rng, self._module = rng, module
+        self._victim: Victim | None = None
+
+    def turn(self, name: str, report: Report) -> None:
+        victim = self._victim = self._victim or Victim(self._rng, self._module)
+        told = ATTACKS[name](victim)
+        victim.mark()
+        wrong, stopped = victim.judge()
+        report.silent += [f"{name}: {told}: {view}" for view in wrong]
+        report.crashes += [f"{name}: {told}: {stopped}"] if stopped else []
+        report.harmless += not wrong and not stopped
+        if wrong or stopped:
+            self.close()
+
+    def close(self) -> None:
+        victim, self._victim = self._victim, None
+        if victim is not None:
+            victim.close()
 
 
 class Good:
@@ -319,7 +358,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--turns", type=int, default=None)
     parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("--only", action="append", choices=ACTIONS, default=[])
+    parser.add_argument("--only", action="append", choices=[*ACTIONS, *ATTACKS], default=[])
     parser.add_argument("--json", type=Path, default=None)
     given = parser.parse_args()
     seed = given.seed if given.seed is not None else random.randrange(2**32)
@@ -332,6 +371,9 @@ def main() -> int:
             yield number
 
     sys.stdout.write(f"seed {seed}\n")
+    if not given.only and mariadbd_missing():
+        sys.stdout.write(f"no users who mean harm: {mariadbd_missing()}\n")
+        given.only = list(ACTIONS)
     sys.stdout.flush()
     report = storm(seed, turns(), tuple(given.only))
     told = report.as_dict() | {"seed": seed}

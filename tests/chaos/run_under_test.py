@@ -16,8 +16,8 @@ from pathlib import Path
 
 from chaos.wrong import VARIANTS
 from viewkeeper.cli import main
-from viewkeeper.runtime import keeper
-from viewkeeper.runtime.pipeline import Pipeline
+from viewkeeper.live.pipeline import Pipeline
+from viewkeeper.project import keeper
 from viewkeeper.sources.postgres import feed as postgres_feed
 from viewkeeper.warehouse import writer as warehouse_writer
 from viewkeeper.warehouse.warehouse import Warehouse

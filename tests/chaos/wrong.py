@@ -26,13 +26,13 @@ import pyarrow as pa
 from chaos.scenery import SHOP
 from viewkeeper.engine import cuts
 from viewkeeper.engine.batches import Batches
+from viewkeeper.live import epochs
+from viewkeeper.live.epochs import Epochs
+from viewkeeper.live.feeds import Delivery, Message
+from viewkeeper.live.pipeline import Pipeline
 from viewkeeper.protocols.messages import TXN, Reflected
-from viewkeeper.runtime import epochs
-from viewkeeper.runtime.epochs import Epochs
-from viewkeeper.runtime.feeds import Delivery, Message
-from viewkeeper.runtime.pipeline import Pipeline
 from viewkeeper.sources.interface import FeedItem, SourceTransaction
-from viewkeeper.sources.stretch import Numbers, one_by_one
+from viewkeeper.sources.transaction_block import Numbers, one_by_one
 from viewkeeper.warehouse.commits import EpochCommit, Extent, check, check_written, epoch_entry
 from viewkeeper.warehouse.faults import failpoint
 from viewkeeper.warehouse.writer import Writer

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from viewkeeper.dashboard.server import DashboardServer
-from viewkeeper.project import read_project
+from viewkeeper.project.config import read_project
 
 
 class Answer:

@@ -12,7 +12,7 @@ import pytest
 from dashboard.serving import ask
 from dashboard.small_project import HOSTILE, RENAME
 from viewkeeper.cli import execute
-from viewkeeper.dashboard.chronicle import Chronicle
+from viewkeeper.dashboard.ledger_tail import Chronicle
 from viewkeeper.sources.opening import open_source
 
 HISTORY = (
@@ -158,7 +158,7 @@ def test_rows_are_counted_once_and_then_kept_up(project, monkeypatch):
     def unread(storage, entry, view):
         raise AssertionError("the view was read again")
 
-    monkeypatch.setattr("viewkeeper.dashboard.chronicle.counted_rows", unread)
+    monkeypatch.setattr("viewkeeper.dashboard.ledger_tail.counted_rows", unread)
     for upto in range(3, len(HISTORY) + 1):
         project.commit(HISTORY[upto - 1])
         assert chronicle.refresh()
@@ -167,7 +167,7 @@ def test_rows_are_counted_once_and_then_kept_up(project, monkeypatch):
 
 
 def test_after_a_long_absence_rows_are_counted_anew(project, monkeypatch):
-    monkeypatch.setattr("viewkeeper.dashboard.chronicle.ENTRIES_KEPT", 2)
+    monkeypatch.setattr("viewkeeper.dashboard.ledger_tail.ENTRIES_KEPT", 2)
     chronicle = Chronicle(project.warehouse.storage)
     chronicle.refresh()
     assert chronicle.rows("people") == 0

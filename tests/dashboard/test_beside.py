@@ -18,6 +18,7 @@ from viewkeeper.dashboard.beside import DashboardProcess
 from viewkeeper.errors import UsageError
 
 PATIENCE_SECONDS = 600
+pytestmark = pytest.mark.thorough
 
 
 def is_gone(pid: int) -> bool:

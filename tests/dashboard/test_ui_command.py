@@ -25,6 +25,7 @@ def started(folder, *words):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.thorough
 def test_it_serves_until_it_is_told_to_end(project, number):
     process, url = started(project.folder)
     with urllib.request.urlopen(f"{url}api/overview") as answer:
@@ -37,6 +38,7 @@ def test_it_serves_until_it_is_told_to_end(project, number):
     assert (process.returncode, out, told) == (0, "", "")
 
 
+@pytest.mark.thorough
 def test_off_loopback_the_address_carries_a_token(project):
     process, url = started(project.folder, "--host", "0.0.0.0")
     process.terminate()
@@ -55,6 +57,7 @@ def test_an_empty_token_opens_no_dashboard(project, capsys, monkeypatch, words):
     assert json.loads(capsys.readouterr().out)["error"]["code"] == "empty-token"
 
 
+@pytest.mark.outside
 def test_the_dashboard_of_a_run_takes_a_token_too(project):
     words = ["run", "--ui-port", "0", "--ui-token", "a word of mine", "--json"]
     process = subprocess.Popen(
@@ -77,7 +80,9 @@ def test_the_dashboard_of_a_run_takes_a_token_too(project):
         process.communicate()
 
 
+@pytest.mark.usefixtures("java_there")
 @pytest.mark.parametrize("words", [["--ui-token", ""], []])
+@pytest.mark.thorough
 def test_an_empty_token_starts_no_run(project, capsys, monkeypatch, words):
     if not words:
         monkeypatch.setenv("VIEWKEEPER_TOKEN", "")
@@ -86,6 +91,7 @@ def test_an_empty_token_starts_no_run(project, capsys, monkeypatch, words):
     assert json.loads(capsys.readouterr().out)["error"]["code"] == "empty-token"
 
 
+@pytest.mark.thorough
 def test_a_port_that_is_taken_is_told(project, capsys):
     process, url = started(project.folder)
     port = url.rstrip("/").rpartition(":")[2]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from docsite import commands
-from viewkeeper.runtime.metrics import METRICS
+from viewkeeper.reports.metrics import METRICS
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 KNOWN = {name for name, _, _ in METRICS}

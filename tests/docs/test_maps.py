@@ -1,4 +1,4 @@
-"""Maps of the code name what is there: packages their modules, the README its folders."""
+"""Maps of the code name what is there: packages their modules, README and architecture page the tree."""
 
 from __future__ import annotations
 
@@ -46,3 +46,29 @@ def test_the_readme_has_every_folder() -> None:
     folders = {path.name for path in PACKAGE.iterdir() if path.is_dir()} - CACHE
     assert folders <= named
     assert all((PACKAGE / name).exists() for name in named)
+
+
+PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+
+
+def section(title: str) -> str:
+    return PAGE.partition(f"## {title}\n")[2].partition("\n## ")[0]
+
+
+def test_the_architecture_page_has_every_package_in_one_line() -> None:
+    rows = [line.split(" | ")[0] for line in section("The tree").splitlines()]
+    named = [
+        name for row in rows for name in re.findall(r"`([\w/.]+)`", row) if row.startswith("| `")
+    ]
+    there = {str(package.relative_to(PACKAGE)) for package in packages() if package != PACKAGE}
+    there |= {path.name for path in PACKAGE.iterdir() if path.suffix == ".py"} - {"__init__.py"}
+    there.add("examples")  # projects, not Python
+    assert sorted(named) == sorted(there)
+
+
+def test_every_file_that_the_architecture_page_names_exists() -> None:
+    named = set(re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.py)`", PAGE))
+    coming = re.search(r"<!-- to come: (.*) -->", PAGE)
+    gone = {name for name in named if not (PACKAGE / name).exists()}
+    assert gone <= set(coming[1].split(", ") if coming else ())
+    assert len(named) > 30

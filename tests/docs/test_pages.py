@@ -12,6 +12,8 @@ from docsite.markdown import tokens_of
 ROOT = Path(__file__).parents[2]
 
 PAGES = ("README.md", "docs/quickstart.md", "docs/tutorial.md")
+# Read like the others, and needs no Spark.
+CONTRIBUTING = "CONTRIBUTING.md"
 
 
 def read(page: str, folder: Path, before: tuple[str, ...] = ()) -> Reader:
@@ -53,7 +55,7 @@ def test_the_protocol_on_the_page_is_one(tmp_path: Path) -> None:
 
 
 def test_what_is_not_run_says_why() -> None:
-    for page in PAGES:
+    for page in (*PAGES, CONTRIBUTING):
         for block in blocks(ROOT / page):
             if block.language in RUNNABLE and block.reason is not None:
                 assert len(block.reason) > 20, f"{page}: {block.text}"
@@ -61,7 +63,7 @@ def test_what_is_not_run_says_why() -> None:
 
 def test_no_block_of_a_page_is_overlooked() -> None:
     """Every fence is in a language that the reader runs, or in one that is only shown."""
-    for page in PAGES:
+    for page in (*PAGES, CONTRIBUTING):
         fences = [t for t in tokens_of((ROOT / page).read_text("utf-8")) if t.type == "fence"]
         assert {fence.info for fence in fences} <= {*RUNNABLE, "text", "json", "ini", "yaml"}, page
         runnable = [fence.content for fence in fences if fence.info in RUNNABLE]

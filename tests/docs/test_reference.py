@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from docsite import commands, error_codes, interface, settings, shapes
-from viewkeeper.runtime.metrics import METRICS
+from viewkeeper.reports.metrics import METRICS
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -62,7 +62,7 @@ def test_every_error_code_is_there() -> None:
 def test_a_code_that_is_computed_is_found_all_the_same() -> None:
     """Every place that makes one of our errors gives at least one code."""
     for file in sorted(error_codes.PACKAGE.rglob("*.py")):
-        module = error_codes._Module(file)
+        module = error_codes.module_of(file)
         for call in module.calls(*error_codes.FAMILIES):
             # A parameter, or an error that came from another process: its code is made elsewhere.
             if call.args and not isinstance(call.args[0], ast.Name | ast.Subscript):

@@ -93,7 +93,7 @@ def test_a_hexadecimal_number_is_none_in_either_way():
         ("bool", -1, b"x"), ("bool", -1, b""), ("float8", -1, b"1_0"), ("float4", -1, b"1e300"),
         ("numeric", (10 << 16 | 2) + 4, b"abc"), ("numeric", (10 << 16 | 2) + 4, b"1.001"),
         ("numeric", (10 << 16 | 2) + 4, b"123456789.00"), ("numeric", (10 << 16 | 2) + 4, b"NaN"),
-        ("numeric", (10 << 16 | 2) + 4, b"5"), ("bytea", -1, b"0102"), ("bytea", -1, b""),
+        ("numeric", (10 << 16 | 2) + 4, b"5"), ("numeric", (2 << 16 | 2) + 4, b"1.12"), ("bytea", -1, b"0102"), ("bytea", -1, b""),
         ("date", -1, b"20240101"), ("date", -1, b"2024-W01-1"), ("timestamp", -1, b"2024-01-01 00:00:00+00"),
         ("timestamptz", -1, b"2024-01-01 00:00:00"), ("timestamptz", -1, b"2024-01-01 00:00:00+02"),
     ],

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from fuzzing import binlog, corpus, pgoutput, second_binlog, wal
 from fuzzing.mutations import KINDS, harmed
+from slices import seeds
 from viewkeeper.sources.mariadb.binlog import ROW_EVENTS
 from viewkeeper.sources.postgres.pgoutput import DELETE, INSERT, UPDATE
 
@@ -19,19 +20,19 @@ harms = st.lists(
 quietly = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
 
-@settings(quietly, max_examples=600)
+@settings(quietly, max_examples=seeds(600, least=60))
 @given(st.sampled_from(pgoutput.seeds()), harms)
 def test_a_harmed_message_of_postgres_is_refused_by_name_or_read_alike_by_all(seed, harm):
     pgoutput.attack(harmed(seed, harm))
 
 
-@settings(quietly, max_examples=600)
+@settings(quietly, max_examples=seeds(600, least=60))
 @given(st.sampled_from(binlog.seeds()), harms)
 def test_a_harmed_event_of_mariadb_is_refused_by_name_or_read_alike_by_both(seed, harm):
     binlog.attack(harmed(seed, harm))
 
 
-@settings(quietly, max_examples=60)
+@settings(quietly, max_examples=seeds(60, least=15))
 @given(st.sampled_from(wal.seeds()), harms)
 def test_of_a_harmed_wal_we_believe_what_sqlite_believes(seed, harm):
     wal.attack(harmed(seed, harm))

@@ -30,7 +30,6 @@ from viewkeeper.protocols.ring_terms import RingTerms, TermsNode, TermsWarehouse
 from viewkeeper.protocols.tokens import Increment, LocalData, Token
 from viewkeeper.simulator.choices import Commit, Deliver
 from viewkeeper.simulator.generator import Shape, Size
-from viewkeeper.simulator.moods import run_to_end
 from viewkeeper.simulator.rings.costs import chain_scenario, ring_costs, ring_latencies, tick
 from viewkeeper.simulator.rings.exploration import explored
 from viewkeeper.simulator.rings.run import (
@@ -40,6 +39,7 @@ from viewkeeper.simulator.rings.run import (
 )
 from viewkeeper.simulator.rings.world import MakeSystem, RingWorld
 from viewkeeper.simulator.scenario import Scenario
+from viewkeeper.simulator.scheduling import run_to_end
 from viewkeeper.timeline import Cut, Transaction
 from viewkeeper.views.definition import Occurrence, RelationName, Term, ViewDefinition
 from viewkeeper.views.level import Level
@@ -265,6 +265,7 @@ EVERY_INTERLEAVING = [(1, 1), (2, 1), (2, 2)]
 
 @pytest.mark.parametrize("updates", EVERY_INTERLEAVING)
 @pytest.mark.parametrize("one_at_a_time", [False, True])
+@pytest.mark.thorough
 def test_in_every_interleaving_of_two_nodes_all_comes_to_rest_and_nothing_is_left_out(
     updates: tuple[int, int], one_at_a_time: bool
 ) -> None:

@@ -12,9 +12,9 @@ from viewkeeper.protocols.nested_sweep import NestedSweep
 from viewkeeper.protocols.parallel_sweep import ParallelSweep
 from viewkeeper.protocols.sweep import Sweep
 from viewkeeper.simulator.choices import Commit, DeliverMessage, DeliverQuestion
-from viewkeeper.simulator.moods import run_to_end
 from viewkeeper.simulator.run import judged
 from viewkeeper.simulator.scheduler import SeededScheduler
+from viewkeeper.simulator.scheduling import run_to_end
 from viewkeeper.simulator.world import World
 from viewkeeper.views.level import Level
 
@@ -150,6 +150,7 @@ def test_table_1_sweep_asks_exactly_n_minus_1_questions_per_update(sources):
             assert outcome.verdict.level is Level.COMPLETE
 
 
+@pytest.mark.thorough
 def test_table_1_nested_sweep_never_asks_more_than_sweep_on_a_chain_and_less_when_updates_meet():
     from viewkeeper.simulator.generator import Shape, Size
     from viewkeeper.simulator.run import simulated

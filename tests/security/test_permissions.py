@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from viewkeeper.runtime.json_files import write_json
+from viewkeeper.live.json_files import write_json
 from viewkeeper.warehouse import Warehouse
 
 GROUP, OTHERS = stat.S_IRWXG, stat.S_IRWXO

@@ -13,7 +13,7 @@ import pytest
 
 from viewkeeper.cli import execute
 from viewkeeper.errors import UsageError
-from viewkeeper.runtime.security import link_finding, open_to
+from viewkeeper.project.security import link_finding, open_to
 from viewkeeper.sources.interface import LinkState
 from viewkeeper.sources.mariadb.security import judged
 from viewkeeper.testing.mariadb import PrivateMariaDB, mariadbd_missing

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
 import pytest
 
 from simulation.engine_worlds import FAMILIES, is_found_out, played
+from slices import seeds
 from viewkeeper.engine import batches, commits, cuts, evolving, intake
 from viewkeeper.engine.batches import Batches
 from viewkeeper.engine.commits import Commits
@@ -19,7 +19,7 @@ from viewkeeper.engine.machine import GroupMachine
 from viewkeeper.merging.table import ViewUpdateTable
 from viewkeeper.protocols.messages import Reflected
 
-SEEDS = int(os.environ.get("VIEWKEEPER_ENGINE_SEEDS", "25"))
+SEEDS = seeds(25, "VIEWKEEPER_ENGINE_SEEDS")
 
 
 @pytest.mark.parametrize("family", FAMILIES)

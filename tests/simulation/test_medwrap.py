@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
+from slices import seeds
 from viewkeeper.protocols.medwrap import Medwrap
 from viewkeeper.protocols.medwrap_messages import Detection
 from viewkeeper.protocols.simplistic import Simplistic
@@ -17,7 +16,7 @@ from viewkeeper.simulator.medwrap.run import MedwrapOptions, medwrap_scenario, s
 from viewkeeper.simulator.run import simulated
 from viewkeeper.simulator.scenario import Network
 
-SEEDS = int(os.environ.get("VIEWKEEPER_MEDWRAP_SEEDS", "64"))
+SEEDS = seeds(64, "VIEWKEEPER_MEDWRAP_SEEDS", least=16)
 CHUNKS = 4
 
 FIFO, LOOSE = Network(), Network(fifo=False)

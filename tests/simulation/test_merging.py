@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from dataclasses import replace
 from functools import partial
@@ -14,6 +13,7 @@ import pytest
 
 from simulation import broken_merging
 from simulation.promptness import could_go
+from slices import seeds
 from viewkeeper.consistency import check
 from viewkeeper.errors import InvariantViolated
 from viewkeeper.merging.commit_order import ORDERS
@@ -43,7 +43,7 @@ from viewkeeper.simulator.merging.world import MergeWorld
 from viewkeeper.simulator.scenario import Network
 from viewkeeper.views.level import Level
 
-SEEDS = int(os.environ.get("VIEWKEEPER_MERGE_SEEDS", "240"))
+SEEDS = seeds(240, "VIEWKEEPER_MERGE_SEEDS")
 CHUNKS = 4
 NETWORKS = (Network(), Network(fifo=False), Network(fifo=False, inversions=True))
 SOUND = (Painting.SPA, Painting.PA, Painting.COMPLETE_N)
@@ -90,6 +90,7 @@ def test_a_seed_means_one_run() -> None:
     assert journals[0].transcript() == journals[1].transcript()
 
 
+@pytest.mark.thorough
 def test_the_seeds_have_all_they_should_have() -> None:
     """Mixed managers, several groups, lists that skip rows, relevance after lists, gathered commits."""
     seen: set[str] = set()
@@ -251,6 +252,7 @@ def in_pairs(rng: random.Random, view: ManagedView) -> ManagedView:
 
 
 @pytest.mark.parametrize("chunk", range(2))
+@pytest.mark.thorough
 def test_views_are_added_and_dropped_while_the_others_stay_consistent(chunk: int) -> None:
     """From when its last view appeared, every group that is left is strongly consistent.
 

@@ -33,10 +33,10 @@ from viewkeeper.simulator.merging.run import (
     merge_world,
 )
 from viewkeeper.simulator.merging.scenario import Painting, random_merge_scenario
-from viewkeeper.simulator.moods import run_to_end
 from viewkeeper.simulator.rings.run import RingOptions, RingScheduler, ring_scenario
 from viewkeeper.simulator.rings.world import RingWorld
 from viewkeeper.simulator.run import judged, simulated
+from viewkeeper.simulator.scheduling import run_to_end
 
 SEEDS = 100
 FAILED_MIN = 99

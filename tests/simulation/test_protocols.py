@@ -6,19 +6,20 @@ import itertools
 
 import pytest
 
+from slices import seeds
 from viewkeeper.consistency import check_order
 from viewkeeper.protocols.messages import Protocol
 from viewkeeper.protocols.registry import PROTOCOLS
 from viewkeeper.simulator.generator import Shape, Size, random_scenario
-from viewkeeper.simulator.moods import run_to_end
 from viewkeeper.simulator.run import Outcome, simulated
 from viewkeeper.simulator.scenario import Network
 from viewkeeper.simulator.scheduler import SeededScheduler
+from viewkeeper.simulator.scheduling import run_to_end
 from viewkeeper.simulator.world import World
 from viewkeeper.views import Level
 
-SEEDS = 2000
-CHUNK = 250
+SEEDS = seeds(2000)
+CHUNK = min(250, SEEDS)
 # MEDWRAP and its rivals have seeds of their own, with sources of several relations.
 ELSEWHERE = ("naive", "medwrap", "simplistic")
 SOUND = [protocol for name, protocol in PROTOCOLS.items() if name not in ELSEWHERE]
@@ -80,6 +81,7 @@ def test_a_protocol_fails_where_its_assumption_does_not_hold(name, network):
     )
 
 
+@pytest.mark.thorough
 def test_the_seeds_have_all_they_should_have():
     """Concurrency, wide transactions, self-joins, unions and NULLs do occur in the seeds."""
     scenarios = [random_scenario(seed, Size()) for seed in range(200)]

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 
 import pytest
 
@@ -14,17 +13,18 @@ from simulation.broken_incremental import BROKEN
 from simulation.rich import CLASSES, random_rich_scenario
 from simulation.rich_runs import NETWORKS, Wrong, check, run
 from simulation.rich_texts import TEMPLATES, random_text_scenario
+from slices import seeds
 from viewkeeper.errors import ViewkeeperError
 from viewkeeper.protocols.batched_sweep import BatchedSweep
 from viewkeeper.protocols.recompute import Recompute
 from viewkeeper.simulator.generator import Size, random_scenario
-from viewkeeper.simulator.moods import run_to_end
 from viewkeeper.simulator.run import judged
 from viewkeeper.simulator.scheduler import SeededScheduler
+from viewkeeper.simulator.scheduling import run_to_end
 from viewkeeper.simulator.world import World
 from viewkeeper.views.upkeep import Upkeep
 
-VIEWS = int(os.environ.get("VIEWKEEPER_RICH_VIEWS", "300"))
+VIEWS = seeds(300, "VIEWKEEPER_RICH_VIEWS", least=30)
 TRANSACTIONS = 40
 CHUNKS = 10
 
@@ -75,6 +75,7 @@ def test_wrong_variants_are_caught(broken):
 
 
 @pytest.mark.parametrize("network", NETWORKS, ids=str)
+@pytest.mark.thorough
 def test_a_linear_view_asks_what_batched_sweep_asks_and_stores_nothing(network):
     for seed in range(40):
         scenario = random_scenario(seed, Size(transactions=8))

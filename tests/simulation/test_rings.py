@@ -5,13 +5,11 @@ The channels have no order at all. `VIEWKEEPER_RING_SEEDS=2000` runs that many s
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
+from slices import seeds
 from viewkeeper.protocols.quiescent_ring import Refresh
 from viewkeeper.simulator.generator import Shape, Size
-from viewkeeper.simulator.moods import run_to_end
 from viewkeeper.simulator.rings.exploration import explored
 from viewkeeper.simulator.rings.run import (
     RingOptions,
@@ -20,9 +18,10 @@ from viewkeeper.simulator.rings.run import (
     simulated_ring,
 )
 from viewkeeper.simulator.rings.world import Demands, RingWorld
+from viewkeeper.simulator.scheduling import run_to_end
 from viewkeeper.views.level import Level
 
-SEEDS = int(os.environ.get("VIEWKEEPER_RING_SEEDS", "96"))
+SEEDS = seeds(96, "VIEWKEEPER_RING_SEEDS", least=4)
 CHUNKS = 4
 
 KINDS = {

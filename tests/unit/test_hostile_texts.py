@@ -78,6 +78,7 @@ DEEP = {
 
 @pytest.mark.parametrize("kind", DEEP)
 @pytest.mark.parametrize("command", [["check"], ["explain", "v"], ["advise"], ["status"]])
+@pytest.mark.thorough
 def test_a_view_that_is_nested_too_deeply(tmp_path: Path, kind: str, command: list[str]) -> None:
     database = sqlite3.connect(tmp_path / "s.db")
     database.execute("PRAGMA journal_mode = WAL")

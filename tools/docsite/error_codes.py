@@ -10,6 +10,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import viewkeeper
@@ -37,19 +38,21 @@ class Saying:
     module: str
 
 
+@cache
 def sayings() -> list[Saying]:
     """All of them, sorted by code."""
     found: set[Saying] = set()
     for file in sorted(PACKAGE.rglob("*.py")):
-        found |= set(_Module(file).sayings())
+        found |= set(module_of(file).sayings())
     return sorted(found)
 
 
+@cache
 def findings() -> list[Saying]:
     """What `viewkeeper check` can find, in the same form."""
     found = set()
     for file in sorted((PACKAGE / "sources").rglob("*.py")):
-        module = _Module(file)
+        module = module_of(file)
         for call in module.calls("Finding"):
             if len(call.args) > 1 and isinstance(call.args[0], ast.Constant):
                 texts = [_pattern(argument) for argument in call.args]
@@ -58,6 +61,12 @@ def findings() -> list[Saying]:
                     Saying(texts[0], texts[1], texts[2] if len(texts) > 2 else "", fix, module.name)
                 )
     return sorted(found)
+
+
+@cache
+def module_of(file: Path) -> _Module:
+    """A file of the package, parsed once."""
+    return _Module(file)
 
 
 class _Module:

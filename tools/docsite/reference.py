@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from docsite import commands, error_codes, settings, shapes, view_classes
 from docsite.interface import page as interface_page
-from viewkeeper.runtime.metrics import METRICS
+from viewkeeper.reports.metrics import METRICS
 
 
 def pages() -> dict[str, str]:

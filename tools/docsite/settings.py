@@ -5,7 +5,7 @@ Names and types come from the program; what they mean is said here, and a test f
 
 from __future__ import annotations
 
-from viewkeeper import project
+from viewkeeper.project import config as project
 from viewkeeper.views.parsing import headers
 
 SETTINGS = {

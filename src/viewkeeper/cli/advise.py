@@ -13,7 +13,7 @@ from viewkeeper.cli.explain import Project, bad_ones, known_view, show_bad
 from viewkeeper.cli.output import FAILED, GOOD, Json, write_json, write_line
 
 if TYPE_CHECKING:
-    from viewkeeper.runtime.keeper import Keeper
+    from viewkeeper.project.keeper import Keeper
     from viewkeeper.views.advice import Advice
     from viewkeeper.views.definition import RelationName, ViewDefinition
 
@@ -29,7 +29,7 @@ def advise(
     as_json: Json = False,
 ) -> None:
     """Propose what to keep at the warehouse, from what runs have asked the sources so far."""
-    from viewkeeper.runtime.keeper import Keeper
+    from viewkeeper.project.keeper import Keeper
 
     with Keeper.open(project) as keeper:
         bad = bad_ones(keeper, view)
@@ -44,9 +44,9 @@ def advise(
 
 def advice_on(keeper: Keeper, view: str | None) -> dict[str, Any]:
     """All that is shown, for programs."""
-    from viewkeeper.runtime.row_estimates import row_estimates
-    from viewkeeper.runtime.run_state import read_run_state
-    from viewkeeper.runtime.traffic import measured, no_traffic
+    from viewkeeper.live.questions.traffic import measured, no_traffic
+    from viewkeeper.live.reading.row_estimates import row_estimates
+    from viewkeeper.reports.run_state import read_run_state
 
     definitions = {name: each.definition for name, each in keeper.views.items()}
     if view is not None:

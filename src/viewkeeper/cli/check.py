@@ -10,10 +10,10 @@ import typer
 
 from viewkeeper.cli.output import FAILED, GOOD, Json, write_json, write_line, write_lines
 from viewkeeper.errors import SourceError, UsageError
-from viewkeeper.project import ProjectConfig, SourceConfig, read_project
+from viewkeeper.project.config import ProjectConfig, SourceConfig, read_project
 
 if TYPE_CHECKING:
-    from viewkeeper.runtime.keeper import Keeper
+    from viewkeeper.project.keeper import Keeper
     from viewkeeper.sources.interface import Finding, Source
 
 _MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "refused": ("✗", "bold red")}
@@ -72,8 +72,8 @@ def check(
 
 
 def _security(config: ProjectConfig) -> list[dict[str, Any]]:
-    from viewkeeper.runtime.keeper import Keeper
-    from viewkeeper.runtime.security import security_of
+    from viewkeeper.project.keeper import Keeper
+    from viewkeeper.project.security import security_of
 
     with Keeper(config) as keeper:
         return security_of(keeper)
@@ -94,8 +94,8 @@ def _views(config: ProjectConfig) -> tuple[list[dict[str, Any]], list[str]]:
 
     The sources can be read, so names can be resolved.
     """
-    from viewkeeper.runtime.keeper import Keeper
-    from viewkeeper.runtime.view_files import has_views
+    from viewkeeper.project.keeper import Keeper
+    from viewkeeper.project.view_files import has_views
 
     if not has_views(config.views_folder):
         return [], []
@@ -232,7 +232,7 @@ def _named_as_spare(config: ProjectConfig, source: str) -> set[str]:
 
 def _followed(config: ProjectConfig, source: str) -> set[str]:
     """The source's relations as views have followed them: their files may still name what was."""
-    from viewkeeper.runtime.settings import storage_of
+    from viewkeeper.project.settings import storage_of
     from viewkeeper.warehouse.ledger import Ledger
 
     storage = storage_of(config)
@@ -247,7 +247,7 @@ def relations_of_views(folder: Path) -> dict[str, set[str]]:
     import sqlglot
     from sqlglot import exp
 
-    from viewkeeper.runtime.view_files import written_views
+    from viewkeeper.project.view_files import written_views
 
     used: dict[str, set[str]] = {}
     for text in written_views(folder).texts.values():

@@ -42,8 +42,8 @@ def evolve(
 
     With --write, files that lag behind their views get the names that the sources have now.
     """
-    from viewkeeper.project import read_project
-    from viewkeeper.runtime.evolution_log import APPLIED, EvolutionLog
+    from viewkeeper.live.evolution_log import APPLIED, EvolutionLog
+    from viewkeeper.project.config import read_project
 
     if (approve is not None) + (reject is not None) + write > 1:
         raise UsageError(
@@ -72,8 +72,8 @@ def evolve(
 
 def _write(project: Path, as_json: bool) -> None:
     """Bring lagging files up to date, showing what changes; ends with 1 when some can't be."""
-    from viewkeeper.runtime.file_updates import updated_files
-    from viewkeeper.runtime.keeper import Keeper
+    from viewkeeper.project.file_updates import updated_files
+    from viewkeeper.project.keeper import Keeper
 
     with Keeper.open(project) as keeper:
         updates, left = updated_files(keeper)

@@ -14,8 +14,8 @@ from viewkeeper.errors import UsageError, ViewkeeperError
 from viewkeeper.visible import visible
 
 if TYPE_CHECKING:
+    from viewkeeper.project.keeper import Keeper
     from viewkeeper.protocols.choice import Choice
-    from viewkeeper.runtime.keeper import Keeper
     from viewkeeper.views.definition import RelationName, ViewDefinition
     from viewkeeper.views.planning import Route
 
@@ -38,8 +38,8 @@ def explain(
     as_json: Json = False,
 ) -> None:
     """Show a view's definition, what is asked of whom per change, and the level it can reach."""
-    from viewkeeper.runtime.keeper import Keeper
-    from viewkeeper.runtime.row_estimates import row_estimates
+    from viewkeeper.live.reading.row_estimates import row_estimates
+    from viewkeeper.project.keeper import Keeper
 
     with Keeper.open(project) as keeper:
         definitions = {name: each.definition for name, each in keeper.views.items()}

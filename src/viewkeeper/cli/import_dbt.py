@@ -32,7 +32,7 @@ def import_dbt(
     its line. No view file is written over.
     """
     from viewkeeper.importing.dbt_project import imported
-    from viewkeeper.project import VIEWS_FOLDER
+    from viewkeeper.project.config import VIEWS_FOLDER
 
     found = imported(folder)
     if found.refusals and not skip:
@@ -77,7 +77,7 @@ def import_dbt(
 
 
 def _missing_sources(project: Path, used: tuple[str, ...]) -> list[str]:
-    from viewkeeper.project import PROJECT_FILE, read_project
+    from viewkeeper.project.config import PROJECT_FILE, read_project
 
     known = read_project(project).sources if (project / PROJECT_FILE).exists() else {}
     return [name for name in used if name not in known]

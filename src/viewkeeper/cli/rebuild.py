@@ -11,7 +11,7 @@ import typer
 from viewkeeper.cli.output import Json, write_json, write_line
 from viewkeeper.cli.run import Project
 from viewkeeper.errors import UsageError, WarehouseError
-from viewkeeper.project import ProjectConfig, read_project
+from viewkeeper.project.config import ProjectConfig, read_project
 
 Timeout = Annotated[
     float, typer.Option("--timeout", metavar="SECONDS", min=0, help="Wait no longer for a run.")
@@ -47,7 +47,7 @@ def rebuild(
     Also brings back a view that was retired, or that stopped because its text did not fit. Beside a run,
     the run does it; its other views go on meanwhile.
     """
-    from viewkeeper.runtime.requests import REBUILD, Request
+    from viewkeeper.project.requests import REBUILD, Request
 
     config = read_project(project)
     named = tuple(dict.fromkeys(views or ()))
@@ -74,7 +74,7 @@ def reload(timeout: Timeout = 600.0, project: Project = Path("."), as_json: Json
 
     New views are filled, others dropped. Where something does not fit, nothing changes.
     """
-    from viewkeeper.runtime.requests import RELOAD, Request
+    from viewkeeper.project.requests import RELOAD, Request
 
     config = read_project(project)
     told = beside_a_run(config, Request(RELOAD), timeout)
@@ -92,7 +92,7 @@ def reload(timeout: Timeout = 600.0, project: Project = Path("."), as_json: Json
 
 def _require_known(config: ProjectConfig, views: tuple[str, ...], source: str | None) -> None:
     """What is spelled wrong is said at once, and by nobody else."""
-    from viewkeeper.runtime.views_folder import view_texts
+    from viewkeeper.project.views_folder import view_texts
 
     if source is not None:
         config.source(source)
@@ -113,8 +113,8 @@ def beside_a_run(
     """The answer of the run that holds the warehouse; None when nobody does."""
     import datetime as dt
 
-    from viewkeeper.runtime.requests import Requests
-    from viewkeeper.runtime.settings import storage_of
+    from viewkeeper.project.requests import Requests
+    from viewkeeper.project.settings import storage_of
     from viewkeeper.warehouse import lease
 
     try:
@@ -128,7 +128,7 @@ def beside_a_run(
 
 def _alone(project: Path, request: Any) -> Mapping[str, Any]:
     from viewkeeper.cli.ending import Ending
-    from viewkeeper.runtime.keeper import Keeper
+    from viewkeeper.project.keeper import Keeper
 
     with Ending(raises=True), Keeper.open(project) as keeper:
         return keeper.rebuild(request)

@@ -22,10 +22,10 @@ from viewkeeper.cli.output import (
     write_line,
 )
 from viewkeeper.errors import ViewkeeperError
-from viewkeeper.project import ProjectConfig
+from viewkeeper.project.config import ProjectConfig
 
 if TYPE_CHECKING:
-    from viewkeeper.runtime.keeper import Keeper
+    from viewkeeper.project.keeper import Keeper
 
 OnEvent = Callable[[dict[str, Any]], None]
 
@@ -84,10 +84,11 @@ def run(
 ) -> None:
     """Keep the project's views. Goes on from where it stopped; Ctrl-C ends it in order."""
     from viewkeeper.cli.live import LiveTable
-    from viewkeeper.runtime.keeper import Keeper
-    from viewkeeper.runtime.metrics import Metrics, MetricsServer
-    from viewkeeper.runtime.run_log import RunLog, secrets_of
-    from viewkeeper.runtime.run_state import RunState
+    from viewkeeper.project.keeper import Keeper
+    from viewkeeper.project.secrets import secrets_of
+    from viewkeeper.reports.metrics import Metrics, MetricsServer
+    from viewkeeper.reports.run_log import RunLog
+    from viewkeeper.reports.run_state import RunState
     from viewkeeper.spark.java import require_java
 
     require_java()  # said now, and not after every source has been asked
@@ -242,9 +243,9 @@ def audit(
     Beside a run, the run does it, at the state that it stands at.
     """
     from viewkeeper.cli.rebuild import beside_a_run
-    from viewkeeper.project import read_project
-    from viewkeeper.runtime.keeper import Keeper
-    from viewkeeper.runtime.requests import AUDIT, Request
+    from viewkeeper.project.config import read_project
+    from viewkeeper.project.keeper import Keeper
+    from viewkeeper.project.requests import AUDIT, Request
 
     request = Request(AUDIT, () if view is None else (view,))
     told = beside_a_run(read_project(project), request, timeout)

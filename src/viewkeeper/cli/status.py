@@ -33,8 +33,8 @@ def status(
     as_json: Json = False,
 ) -> None:
     """Where the warehouse, the views and the sources stand."""
-    from viewkeeper.runtime.keeper import Keeper
-    from viewkeeper.runtime.security import security_of, warnings_in
+    from viewkeeper.project.keeper import Keeper
+    from viewkeeper.project.security import security_of, warnings_in
 
     with Keeper.open(project) as keeper:
         found = _status(keeper) | {"security": security_of(keeper)}
@@ -84,9 +84,9 @@ def problems_of(found: dict[str, Any]) -> list[str]:
 
 
 def _status(keeper: Any) -> dict[str, Any]:
-    from viewkeeper.dashboard.chronicle import at_one_cut, counted_rows
-    from viewkeeper.runtime.run_state import NOBODY_KEEPS, read_run_state
-    from viewkeeper.runtime.standing import BEHIND_SECONDS, allowances, reached_by
+    from viewkeeper.dashboard.ledger_tail import at_one_cut, counted_rows
+    from viewkeeper.live.standing import BEHIND_SECONDS, allowances, reached_by
+    from viewkeeper.reports.run_state import NOBODY_KEEPS, read_run_state
     from viewkeeper.warehouse.recovery import damages_of
 
     run = read_run_state(keeper.config.folder)
@@ -156,7 +156,7 @@ def _status(keeper: Any) -> dict[str, Any]:
 
 def _opened(keeper: Any) -> tuple[Any, dict[str, Any] | None]:
     """The warehouse, if there is one; and what there is to say when it is an older copy."""
-    from viewkeeper.runtime.settings import storage_of
+    from viewkeeper.project.settings import storage_of
     from viewkeeper.warehouse import Warehouse
     from viewkeeper.warehouse.head import OLDER
 
@@ -174,7 +174,7 @@ def _freshness(
     view: Any, run: dict[str, Any], standing: dict[str, Any], name: str, now: dt.datetime
 ) -> dict[str, Any]:
     """How old what the view does not show is, and whether a schema change holds it up."""
-    from viewkeeper.runtime.standing import BEHIND_SECONDS, age_seconds, approval_of
+    from viewkeeper.live.standing import BEHIND_SECONDS, age_seconds, approval_of
 
     if view.definition.has_ended or name not in standing.get("views", {}):
         return {"freshness_seconds": None, "is_late": False, "waits_for": None}
@@ -192,7 +192,7 @@ def _judged(
     source: dict[str, Any], since: str | None, allowed_seconds: float, now: dt.datetime
 ) -> dict[str, Any]:
     """A source with how far the views are behind it, as it says itself or as the run knows."""
-    from viewkeeper.runtime.standing import age_seconds
+    from viewkeeper.live.standing import age_seconds
 
     known = [] if since is None else [age_seconds(since, now)]
     known += [] if source["lag_seconds"] is None else [source["lag_seconds"]]
@@ -202,7 +202,7 @@ def _judged(
 
 
 def _view_state(view: Any, run: dict[str, Any], name: str) -> str:
-    from viewkeeper.runtime.standing import kept_state
+    from viewkeeper.live.standing import kept_state
 
     if view.definition.has_ended:
         return str(view.definition.ending)
@@ -310,8 +310,8 @@ def wait(
     as_json: Json = False,
 ) -> None:
     """Wait until the warehouse includes a source up to a position: is my write in?"""
-    from viewkeeper.runtime.keeper import Keeper
-    from viewkeeper.runtime.run_state import NOBODY_KEEPS, read_run_state
+    from viewkeeper.project.keeper import Keeper
+    from viewkeeper.reports.run_state import NOBODY_KEEPS, read_run_state
 
     with Keeper.open(project) as keeper:
         target = _target(keeper, source, position)

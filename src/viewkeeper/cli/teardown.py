@@ -11,7 +11,7 @@ from viewkeeper.cli.check import opened
 from viewkeeper.cli.output import Json, write_json, write_line
 from viewkeeper.cli.run import Project
 from viewkeeper.errors import UsageError
-from viewkeeper.project import ProjectConfig, read_project
+from viewkeeper.project.config import ProjectConfig, read_project
 
 
 def register(app: typer.Typer) -> None:
@@ -57,7 +57,7 @@ def _require_rest(config: ProjectConfig) -> None:
     """A run would lose its feeds: whoever means that, stops it first."""
     import datetime as dt
 
-    from viewkeeper.runtime.settings import storage_of
+    from viewkeeper.project.settings import storage_of
     from viewkeeper.warehouse import lease
 
     lease.check_free(storage_of(config), dt.datetime.now(dt.UTC))

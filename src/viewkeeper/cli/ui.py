@@ -11,7 +11,7 @@ import typer
 
 from viewkeeper.cli.output import Json, write_json, write_line
 from viewkeeper.cli.run import Project
-from viewkeeper.project import read_project
+from viewkeeper.project.config import read_project
 
 TOKEN = "VIEWKEEPER_TOKEN"
 

@@ -12,7 +12,7 @@ import typer
 from viewkeeper.cli.output import FAILED, GOOD, Json, console, write_json, write_line
 from viewkeeper.cli.run import Project
 from viewkeeper.errors import UsageError, WarehouseError
-from viewkeeper.project import read_project
+from viewkeeper.project.config import read_project
 
 if TYPE_CHECKING:
     from viewkeeper.warehouse.storage import Storage
@@ -35,8 +35,8 @@ def verify(
 
     Exits with 1 when something is damaged. No source is asked; a run may go on meanwhile.
     """
-    from viewkeeper.runtime.remembering import remembered_head
-    from viewkeeper.runtime.settings import storage_of
+    from viewkeeper.project.remembering import remembered_head
+    from viewkeeper.project.settings import storage_of
     from viewkeeper.warehouse.verifying import verify as run_verify
 
     config = read_project(project)

@@ -14,12 +14,12 @@ import typer
 
 from viewkeeper.cli.output import Grid, Json, console, write_json, write_line
 from viewkeeper.errors import UsageError
-from viewkeeper.project import ProjectConfig, read_project
+from viewkeeper.project.config import ProjectConfig, read_project
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from viewkeeper.runtime.querying import Answer
+    from viewkeeper.project.querying import Answer
     from viewkeeper.warehouse import Entry, Warehouse
     from viewkeeper.warehouse.entries import ViewState
 
@@ -62,7 +62,7 @@ def query(
     config = read_project(project)
     # Everything that can be wrong is told before Spark takes its seconds to start.
     _warehouse(config).snapshot(as_of)
-    from viewkeeper.runtime.keeper import Keeper
+    from viewkeeper.project.keeper import Keeper
 
     rows_max = limit if limit is not None else JSON_ROWS if as_json else SHOWN_ROWS
     with Keeper(config) as keeper:
@@ -289,7 +289,7 @@ def entry_document(entry: Entry) -> dict[str, Any]:
 
 def vacuum(project: Project = Path("."), as_json: Json = False) -> None:
     """Delete what no state within the retention needs. Refused while another writer runs."""
-    from viewkeeper.runtime.settings import retention_of
+    from viewkeeper.project.settings import retention_of
     from viewkeeper.warehouse import vacuum as run_vacuum
 
     config = read_project(project)
@@ -305,8 +305,8 @@ def vacuum(project: Project = Path("."), as_json: Json = False) -> None:
 
 
 def _warehouse(config: ProjectConfig) -> Warehouse:
-    from viewkeeper.runtime.remembering import refuse_older
-    from viewkeeper.runtime.settings import heed_group
+    from viewkeeper.project.remembering import refuse_older
+    from viewkeeper.project.settings import heed_group
     from viewkeeper.warehouse import Warehouse
 
     heed_group(config)

@@ -7,10 +7,10 @@ from typing import Any
 from viewkeeper.dashboard.endpoints import Endpoint, Parameter, Values, openapi
 from viewkeeper.dashboard.evolution_files import EvolutionFiles
 from viewkeeper.dashboard.evolution_page import changes_document
-from viewkeeper.dashboard.lookout import Lookout
+from viewkeeper.dashboard.project_monitor import Lookout
 from viewkeeper.dashboard.time_travel import difference, rows_at
 from viewkeeper.dashboard.view_page import view_document
-from viewkeeper.runtime.remembering import refuse_older
+from viewkeeper.project.remembering import refuse_older
 from viewkeeper.warehouse import Warehouse
 
 _VIEW = Parameter("view", "path", str, "a view's name")

@@ -19,9 +19,9 @@ from viewkeeper.dashboard.endpoints import refusal
 from viewkeeper.dashboard.lab.endpoints import lab_endpoints
 from viewkeeper.dashboard.limits import BodyLimit
 from viewkeeper.dashboard.live import LISTENERS_MAX, Live
-from viewkeeper.dashboard.lookout import Lookout
+from viewkeeper.dashboard.project_monitor import Lookout
 from viewkeeper.errors import UsageError
-from viewkeeper.project import ProjectConfig
+from viewkeeper.project.config import ProjectConfig
 
 # One shell for all pages: its script looks at the address.
 PAGES = ("/", "/views/{view}", "/merge", "/evolution", "/lab")

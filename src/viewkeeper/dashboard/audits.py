@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from viewkeeper.errors import UsageError
-from viewkeeper.runtime.json_files import read_json, write_json
+from viewkeeper.live.json_files import read_json, write_json
 
 FILE = ".viewkeeper/audits.json"
 

@@ -145,7 +145,7 @@ def main() -> None:
         return
     os.environ.update(order["environment"])
     from viewkeeper.dashboard.server import PORT, DashboardServer
-    from viewkeeper.project import read_project
+    from viewkeeper.project.config import read_project
 
     port = PORT if order["port"] is None else int(order["port"])
     try:

@@ -17,10 +17,10 @@ from sqlglot import exp
 
 from viewkeeper.cli.explain import explained
 from viewkeeper.errors import UsageError, ViewkeeperError
-from viewkeeper.project import ProjectConfig
-from viewkeeper.runtime.json_files import read_json, write_json
-from viewkeeper.runtime.keeper import Keeper
-from viewkeeper.runtime.views_folder import view_texts
+from viewkeeper.live.json_files import read_json, write_json
+from viewkeeper.project.config import ProjectConfig
+from viewkeeper.project.keeper import Keeper
+from viewkeeper.project.views_folder import view_texts
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import ViewDefinition
 from viewkeeper.views.parsing.parser import parse_with_references

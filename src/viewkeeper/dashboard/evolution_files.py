@@ -1,6 +1,6 @@
 """Schema changes for the evolution page, and what people decided about them.
 
-Read anew whenever somebody asks: the keeper writes them, in a process of its own. See docs/dashboard.md.
+Read again whenever somebody asks: the keeper writes them, in a process of its own. See docs/dashboard.md.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from viewkeeper.runtime.evolution_log import CHANGES_FILE, DECISIONS_FILE, PENDING, EvolutionLog
+from viewkeeper.live.evolution_log import CHANGES_FILE, DECISIONS_FILE, PENDING, EvolutionLog
 
 
 class EvolutionFiles:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from viewkeeper.dashboard.evolution_files import EvolutionFiles
-from viewkeeper.dashboard.lookout import Lookout
-from viewkeeper.runtime.evolution_log import APPLIED
+from viewkeeper.dashboard.project_monitor import Lookout
+from viewkeeper.live.evolution_log import APPLIED
 from viewkeeper.warehouse import Entry
 
 Document = dict[str, Any]

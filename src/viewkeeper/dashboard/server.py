@@ -15,7 +15,7 @@ from viewkeeper.dashboard.app import dashboard_app
 from viewkeeper.dashboard.limits import HEAD_BYTES_MAX, LimitedProtocol
 from viewkeeper.dashboard.live import Live
 from viewkeeper.errors import UsageError
-from viewkeeper.project import ProjectConfig
+from viewkeeper.project.config import ProjectConfig
 
 PORT = 8642
 # What is still being answered then is cut.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from viewkeeper.errors import SourceError, UsageError, ViewkeeperError
-from viewkeeper.project import ProjectConfig, SourceConfig
+from viewkeeper.project.config import ProjectConfig, SourceConfig
 from viewkeeper.sources.interface import Position, Source, newest_of
 from viewkeeper.sources.opening import open_source
 

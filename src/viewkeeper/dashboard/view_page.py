@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from viewkeeper.dashboard.lookout import Lookout
 from viewkeeper.dashboard.positions import position_text
+from viewkeeper.dashboard.project_monitor import Lookout
 from viewkeeper.warehouse import Entry, ViewState
 
 STATES_SHOWN = 50

@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from viewkeeper.errors import UsageError
-from viewkeeper.project import PROJECT_FILE, VIEWS_FOLDER
+from viewkeeper.project.config import PROJECT_FILE, VIEWS_FOLDER
 from viewkeeper.sources.opening import open_source
 
 

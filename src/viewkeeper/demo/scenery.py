@@ -15,7 +15,7 @@ from pathlib import Path
 from string import Template
 from urllib.parse import quote
 
-from viewkeeper.project import PROJECT_FILE, VIEWS_FOLDER
+from viewkeeper.project.config import PROJECT_FILE, VIEWS_FOLDER
 
 # The sources that are PostgreSQL servers, each with the script that fills it; the third is a file.
 SERVERS = {"shop": "orders.sql", "crm": "customers.sql"}

@@ -17,7 +17,7 @@ from viewkeeper.engine.messages import Snapshot
 from viewkeeper.errors import SourceError
 from viewkeeper.protocols.messages import Reflected
 from viewkeeper.sources.interface import Position, SourceTransaction
-from viewkeeper.sources.stretch import Stretch
+from viewkeeper.sources.transaction_block import TransactionBlock
 from viewkeeper.views.definition import RelationName, ViewDefinition
 
 
@@ -71,7 +71,9 @@ def reflected(
 ) -> dict[str, Reflected]:
     """By source, which transactions its cut reflects: all that are in batches, and of those that wait the
     ones that the cut says."""
-    waiting: dict[str, list[SourceTransaction | Stretch]] = {name: [] for name in snapshots}
+    waiting: dict[str, list[SourceTransaction | TransactionBlock]] = {
+        name: [] for name in snapshots
+    }
     for _, origin, *_ in intake.integrator.pending:
         if origin.source in waiting:
             waiting[origin.source].append(origin)
@@ -82,14 +84,14 @@ def reflected(
 
 
 def reflected_by(
-    cut: Snapshot, applied: int, waiting: Sequence[SourceTransaction | Stretch]
+    cut: Snapshot, applied: int, waiting: Sequence[SourceTransaction | TransactionBlock]
 ) -> Reflected:
     """Which transactions of its source a cut reflects: all that are applied, and of those that wait, whose
     numbers follow, the ones the cut says."""
     shown: list[bool] = []
-    for is_stretch, some in groupby(waiting, key=lambda each: isinstance(each, Stretch)):
+    for is_stretch, some in groupby(waiting, key=lambda each: isinstance(each, TransactionBlock)):
         if is_stretch:
-            for stretch in cast("Iterable[Stretch]", some):
+            for stretch in cast("Iterable[TransactionBlock]", some):
                 shown += cut.reflects_stretch(stretch)
         else:
             shown += cut.reflects_each(list(cast("Iterable[SourceTransaction]", some)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from viewkeeper.sources.interface import FeedItem, Position
-from viewkeeper.sources.stretch import Stretch
+from viewkeeper.sources.transaction_block import TransactionBlock
 
 
 @dataclass(frozen=True)
@@ -13,7 +13,7 @@ class Delivery:
     """What one poll of one source brought, and where its feed stands after it."""
 
     source: str
-    items: tuple[FeedItem | Stretch, ...]
+    items: tuple[FeedItem | TransactionBlock, ...]
     position: Position
     life: str
     # How often the feed was opened again for other relations. A feed that was may repeat transactions

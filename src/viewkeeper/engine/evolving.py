@@ -22,7 +22,7 @@ from viewkeeper.engine.view import View
 from viewkeeper.errors import invariant
 from viewkeeper.evolution.effects import Decision
 from viewkeeper.sources.interface import SchemaChange
-from viewkeeper.sources.stretch import transactions_of
+from viewkeeper.sources.transaction_block import transactions_of
 from viewkeeper.views.pruning import pruned
 from viewkeeper.views.upkeep import Upkeep
 

@@ -20,7 +20,7 @@ from viewkeeper.engine.scope import Scope
 from viewkeeper.engine.unions import Compare
 from viewkeeper.engine.view import View
 from viewkeeper.sources.interface import Position, SchemaChange
-from viewkeeper.sources.stretch import Stretch
+from viewkeeper.sources.transaction_block import TransactionBlock
 
 # Of what waits, this much is looked at for the oldest: transactions arrive in about the order of commits.
 HEADS_MAX = 100
@@ -109,6 +109,8 @@ class GroupState:
         for arrival in (a for each in lists for a in itertools.islice(each, HEADS_MAX)):
             if self.intake.is_own(arrival):
                 origin = arrival.origin
-                at = origin.began_at if isinstance(origin, Stretch) else origin.committed_at
+                at = (
+                    origin.began_at if isinstance(origin, TransactionBlock) else origin.committed_at
+                )
                 found[origin.source] = min(at, found.get(origin.source, at))
         return found

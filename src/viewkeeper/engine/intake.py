@@ -25,7 +25,7 @@ from viewkeeper.engine.transaction_ties import Unit
 from viewkeeper.engine.unions import Compare, Union, divided, is_same
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.interface import Position, SchemaChange, SourceTransaction
-from viewkeeper.sources.stretch import Stretch, transactions_of
+from viewkeeper.sources.transaction_block import TransactionBlock, transactions_of
 from viewkeeper.views.definition import RelationName
 
 Message = Delivery | Unit
@@ -300,7 +300,7 @@ class Intake:
         self.integrator = Integrator((*scope.relations, *scope.watched))
         found: list[Arrival | None] = []
         for arrival in arrivals:
-            if isinstance(arrival.origin, Stretch) and self.takes_stretches:
+            if isinstance(arrival.origin, TransactionBlock) and self.takes_stretches:
                 found.append(self.integrator.stretch_arrived(arrival.origin))
             else:
                 found += [
@@ -355,7 +355,7 @@ class Intake:
             source = item.source
             if source not in sources:
                 continue
-            if isinstance(item, Stretch):
+            if isinstance(item, TransactionBlock):
                 yield from self._stretch_arrivals(item)
                 continue
             if source in repeating and self._is_repeated(item):
@@ -373,7 +373,7 @@ class Intake:
             ):
                 raise changed_inside_a_unit(item)
 
-    def _stretch_arrivals(self, stretch: Stretch) -> Iterator[Arrival]:
+    def _stretch_arrivals(self, stretch: TransactionBlock) -> Iterator[Arrival]:
         source = stretch.source
         first = stretch.position_of(int(stretch.marks[0]))
         if source in self.repeating and self.compare(source, first, self.fed[source]) > 0:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from viewkeeper.errors import invariant
 from viewkeeper.protocols.messages import Reflected
 from viewkeeper.sources.interface import Position, RelationChange, SourceTransaction
-from viewkeeper.sources.stretch import ChangedRows, Numbers, Stretch
+from viewkeeper.sources.transaction_block import ChangedRows, Numbers, TransactionBlock
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.definition import RelationName
 from viewkeeper.warehouse.places import PlacesMaker, SourcePlaces, place_of
@@ -35,7 +35,7 @@ class Arrival(NamedTuple):
     """
 
     number: int
-    origin: SourceTransaction | Stretch
+    origin: SourceTransaction | TransactionBlock
     transaction: Transaction
     rows: int
     # Arrivals of one unit come one after the other and must show in one state.
@@ -62,7 +62,7 @@ class Arrival(NamedTuple):
 
 
 def _changes(
-    stretch: Stretch, names: Mapping[str, RelationName]
+    stretch: TransactionBlock, names: Mapping[str, RelationName]
 ) -> tuple[tuple[RelationName, ChangedRows], ...]:
     """What a stretch changes in some relations."""
     return tuple((names[n], rows) for n, rows in stretch.changes.items() if n in names)
@@ -72,9 +72,9 @@ def _rows_of(changes: Iterable[tuple[RelationName, ChangedRows]]) -> int:
     return sum(len(rows) for _, rows in changes)
 
 
-def stretch_of(arrival: Arrival) -> Stretch:
-    invariant(isinstance(arrival.origin, Stretch), "a single transaction can't be divided")
-    return cast(Stretch, arrival.origin)
+def stretch_of(arrival: Arrival) -> TransactionBlock:
+    invariant(isinstance(arrival.origin, TransactionBlock), "a single transaction can't be divided")
+    return cast(TransactionBlock, arrival.origin)
 
 
 def transactions_in(arrivals: Iterable[Arrival]) -> int:
@@ -126,7 +126,7 @@ class Integrator:
         self.pending.append(arrival)
         return arrival
 
-    def stretch_arrived(self, stretch: Stretch) -> Arrival | None:
+    def stretch_arrived(self, stretch: TransactionBlock) -> Arrival | None:
         """Take a stretch in and number its transactions; None when it concerns nobody here."""
         source = stretch.source
         names = {name: known for (of, name), known in self._names.items() if of == source}
@@ -276,7 +276,7 @@ def reflected_numbers(
 def singly(arrivals: Iterable[Arrival]) -> Iterator[Arrival]:
     """The same, with the transactions of every stretch one by one."""
     for arrival in arrivals:
-        if not isinstance(arrival.origin, Stretch):
+        if not isinstance(arrival.origin, TransactionBlock):
             yield arrival
             continue
         names = {name.relation: name for name, _ in arrival.transaction.changes}
@@ -312,9 +312,9 @@ def places_of(batch: Sequence[Arrival], states: Sequence[int]) -> dict[str, Sour
 
 
 def _add_places(
-    maker: PlacesMaker, shown: Sequence[int], origin: SourceTransaction | Stretch
+    maker: PlacesMaker, shown: Sequence[int], origin: SourceTransaction | TransactionBlock
 ) -> None:
-    if not isinstance(origin, Stretch):
+    if not isinstance(origin, TransactionBlock):
         maker.add(shown, [place_of(origin.position)])
         return
     marks = origin.marks.tolist()

@@ -25,7 +25,7 @@ from viewkeeper.sources.interface import (
     SchemaChange,
     SourceTransaction,
 )
-from viewkeeper.sources.stretch import Stretch
+from viewkeeper.sources.transaction_block import TransactionBlock
 from viewkeeper.views.definition import RelationName, ViewDefinition
 
 Positions = Mapping[str, Position]
@@ -47,7 +47,7 @@ class Snapshot(Protocol):
 
     def reflects_each(self, transactions: Sequence[SourceTransaction]) -> list[bool]: ...
 
-    def reflects_stretch(self, stretch: Stretch) -> list[bool]: ...
+    def reflects_stretch(self, stretch: TransactionBlock) -> list[bool]: ...
 
 
 # -- events of the whole engine --------------------------------------------------------------------------

@@ -36,7 +36,7 @@ from viewkeeper.sources.interface import (
     SchemaChange,
     SourceTransaction,
 )
-from viewkeeper.sources.stretch import Stretch
+from viewkeeper.sources.transaction_block import TransactionBlock
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import RelationName
 from viewkeeper.views.level import Level
@@ -433,7 +433,7 @@ def not_kept(view: str) -> UsageError:
     )
 
 
-def _changed_by(items: Iterable[FeedItem | Stretch]) -> set[RelationName]:
+def _changed_by(items: Iterable[FeedItem | TransactionBlock]) -> set[RelationName]:
     return {
         RelationName(item.source, change.relation)
         for item in items
@@ -442,13 +442,13 @@ def _changed_by(items: Iterable[FeedItem | Stretch]) -> set[RelationName]:
     }
 
 
-def changed_together(items: Iterable[FeedItem | Stretch]) -> Iterator[set[RelationName]]:
+def changed_together(items: Iterable[FeedItem | TransactionBlock]) -> Iterator[set[RelationName]]:
     """The relations that one transaction changes, for all that change several."""
     for item in items:
         found: Iterable[Collection[str]] = ()
         if isinstance(item, SourceTransaction):
             found = ({change.relation for change in item.changes},)
-        elif isinstance(item, Stretch) and len(item.changes) > 1:
+        elif isinstance(item, TransactionBlock) and len(item.changes) > 1:
             found = item.relations_together()
         for names in found:
             if len(names) > 1:

@@ -28,7 +28,7 @@ from viewkeeper.merging.global_transactions import (
     Warn,
 )
 from viewkeeper.sources.interface import FeedItem, Position, Progress, SourceTransaction
-from viewkeeper.sources.stretch import Stretch, one_by_one
+from viewkeeper.sources.transaction_block import TransactionBlock, one_by_one
 
 ID, PARTS = "id", "parts"
 ID_LENGTH_MAX, PARTS_MAX = 1_000, 1_000
@@ -45,7 +45,7 @@ class Unit:
     since: Mapping[str, Position] = field(default_factory=dict)
 
     @property
-    def items(self) -> Iterator[FeedItem | Stretch]:
+    def items(self) -> Iterator[FeedItem | TransactionBlock]:
         return (item for part in self.parts for item in part.items)
 
     @property
@@ -142,12 +142,12 @@ class Units:
         for source in [s for s in self._ahead if not self._machine.holds(s)]:
             yield self._ahead.pop(source)
 
-    def _ties_any(self, items: Iterable[FeedItem | Stretch]) -> bool:
+    def _ties_any(self, items: Iterable[FeedItem | TransactionBlock]) -> bool:
         if self._outboxes:
             return any(map(self._tie, items))
         return any(isinstance(item, SourceTransaction) and item.tie for item in items)
 
-    def _tie(self, item: FeedItem | Stretch) -> Tie | Warn | None:
+    def _tie(self, item: FeedItem | TransactionBlock) -> Tie | Warn | None:
         if not isinstance(item, SourceTransaction):
             return None
         outbox = self._outboxes.get(item.source)

@@ -14,7 +14,7 @@ from typing import Protocol
 from viewkeeper.engine.deliveries import Delivery
 from viewkeeper.engine.transaction_ties import Unit
 from viewkeeper.sources.interface import FeedItem, Position, SchemaChange
-from viewkeeper.sources.stretch import Stretch
+from viewkeeper.sources.transaction_block import TransactionBlock
 
 # Of a source, whether its first position is before (-1), at (0) or behind (1) its second.
 Compare = Callable[[str, Position, Position], int]
@@ -125,10 +125,10 @@ def _divided_delivery(
 
 def _told_apart(
     delivery: Delivery, end: Mapping[str, Position], compare: Compare
-) -> Iterator[FeedItem | Stretch]:
+) -> Iterator[FeedItem | TransactionBlock]:
     """The items, with a stretch across the end told singly."""
     for item in delivery.items:
-        if isinstance(item, Stretch):
+        if isinstance(item, TransactionBlock):
             first = item.position_of(int(item.marks[0]))
             begins_before = _is_before(item.source, first, end, compare)
             if begins_before and not _is_before(item.source, item.position, end, compare):

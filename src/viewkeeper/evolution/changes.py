@@ -106,7 +106,7 @@ class ChangeType:
 
 @dataclass(frozen=True)
 class Rewrite:
-    """The relation's contents changed without row changes in the feed: they must be read anew."""
+    """The relation's contents changed without row changes in the feed: they must be read again."""
 
     relation: RelationName
 

@@ -72,7 +72,7 @@ def _changes(
         yield AddAttribute(name, field)
     if (*kept.values(), *(field.name for field in added)) != after.schema.names:
         yield OrderAttributes(name, after.schema.names)
-    # Before the rows are read anew: how that is done may rest on the key.
+    # Before the rows are read again: how that is done may rest on the key.
     key = tuple(kept[column] for column in before.key) if set(before.key) <= kept.keys() else ()
     if set(key) != set(after.key):
         yield ChangeKey(name, after.key)

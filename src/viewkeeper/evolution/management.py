@@ -2,7 +2,7 @@
 
 Paper: DyDa, section 4.2, Figures 3 and 4. Updates are handled one at a time, in the order of their
 arrival. A data change is maintained (VM); a schema change first gives the view another definition (VS),
-then the extent that belongs to it (VA), and then maintenance starts anew (Reset-VM). When a query meets a
+then the extent that belongs to it (VA), and then maintenance starts again (Reset-VM). When a query meets a
 drop that has not been handled yet, what was being done is aborted, goes into that drop's concurrent
 update set, and is seen to when its turn comes. Level: strong. Assumes: each source's updates and answers
 arrive in order, or are brought into it (an answer after everything that it reflects).

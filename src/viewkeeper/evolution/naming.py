@@ -37,7 +37,7 @@ class Names:
 def after(names: Names, change: SchemaChange) -> Names | None:
     """The same relation and columns once the change has happened; None when it took one away.
 
-    Rows that were rewritten are other rows: they are lost too, until they have been read anew.
+    Rows that were rewritten are other rows: they are lost too, until they have been read again.
     """
     if names.relation != change.relation:
         return names

@@ -7,7 +7,7 @@ protocol, from a seed to a verdict.
 | | |
 |---|---|
 | `scenario`, `generator`, `scenario_file`, `schedule` | what there is and what will happen: random, or written down |
-| `world`, `source`, `choices`, `scheduler`, `moods` | what can happen next, and who chooses |
+| `world`, `source`, `choices`, `scheduler`, `scheduling` | what can happen next, and who chooses |
 | `run`, `exploration`, `comparison` | one seed, every interleaving, the table of a paper |
 | `journal`, `charts`, `plots`, `svg` | what happened, for people |
 | `rings`, `medwrap`, `merging`, `evolution` | worlds of their own, for protocols that live in others |

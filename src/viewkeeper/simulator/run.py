@@ -13,9 +13,9 @@ from viewkeeper.consistency.violation import as_document
 from viewkeeper.protocols.messages import Protocol
 from viewkeeper.simulator.generator import Size, random_scenario
 from viewkeeper.simulator.journal import Journal
-from viewkeeper.simulator.moods import run_to_end
 from viewkeeper.simulator.scenario import Network, Scenario
 from viewkeeper.simulator.scheduler import SeededScheduler
+from viewkeeper.simulator.scheduling import run_to_end
 from viewkeeper.simulator.world import World
 from viewkeeper.timeline import Cut
 from viewkeeper.views.level import Level

@@ -20,11 +20,11 @@ from viewkeeper.errors import UsageError, ViewkeeperError, did_you_mean
 from viewkeeper.protocols.messages import Protocol
 from viewkeeper.protocols.registry import protocol_named
 from viewkeeper.simulator.journal import Journal
-from viewkeeper.simulator.moods import run_to_end
 from viewkeeper.simulator.run import Outcome, judged
 from viewkeeper.simulator.scenario import Network, Scenario
 from viewkeeper.simulator.schedule import Step, parse_schedule, play
 from viewkeeper.simulator.scheduler import SeededScheduler
+from viewkeeper.simulator.scheduling import run_to_end
 from viewkeeper.simulator.world import World
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.catalog import Catalog, CatalogRelation

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from viewkeeper.simulator.choices import Commit, DeliverMessage, Reveal
-from viewkeeper.simulator.moods import Moody
+from viewkeeper.simulator.scheduling import Moody
 from viewkeeper.simulator.world import Choice, World
 
 

@@ -22,7 +22,7 @@ from viewkeeper.algebra.types import Row, Schema
 from viewkeeper.errors import SourceError
 
 if TYPE_CHECKING:
-    from viewkeeper.sources.stretch import Stretch
+    from viewkeeper.sources.transaction_block import TransactionBlock
 
 # A place in a source's feed: plain JSON-able data, comparable through `Source.compare_positions`.
 Position = Mapping[str, Any]
@@ -220,7 +220,7 @@ class Cut(Closable):
         """`reflects` of each of them."""
         return [self.reflects(transaction) for transaction in transactions]
 
-    def reflects_stretch(self, stretch: Stretch) -> list[bool]:
+    def reflects_stretch(self, stretch: TransactionBlock) -> list[bool]:
         """`reflects` of each of its transactions."""
         return self.reflects_each(stretch.transactions())
 
@@ -308,7 +308,7 @@ class Feed(Closable):
 
     def poll_stretches(
         self, timeout_seconds: float, items_max: int = 10_000
-    ) -> Sequence[FeedItem | Stretch]:
+    ) -> Sequence[FeedItem | TransactionBlock]:
         """As `poll`; but transactions that come by the thousand may be told as columns."""
         return self.poll(timeout_seconds, items_max)
 

@@ -51,7 +51,7 @@ def _versions(table: pa.Table, lo: str, hi: str, rest: list[str]) -> pa.Table:
         steps = np.add.reduceat(steps, begins)
     moves = np.flatnonzero(steps)
     lines, places, steps = lines[begins[moves]], places[begins[moves]], steps[moves]
-    # The steps of a row add up to nothing, so the sum begins anew at every row by itself.
+    # The steps of a row add up to nothing, so the sum begins again at every row by itself.
     levels = np.cumsum(steps)
     there = np.flatnonzero(levels)
     found = table.take(pa.array(lines[there]))

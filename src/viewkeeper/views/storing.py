@@ -9,7 +9,6 @@ A later version of the program may have more fields; what it does not understand
 from __future__ import annotations
 
 import base64
-import binascii
 import datetime as dt
 import decimal
 import enum
@@ -21,6 +20,7 @@ from typing import Any, get_args
 from viewkeeper.algebra.expressions import Aggregate, Expression, Output
 from viewkeeper.algebra.types import NAN, Field, Kind, Schema, Type
 from viewkeeper.errors import UsageError
+from viewkeeper.inflating import inflated
 from viewkeeper.views.definition import (
     Grouping,
     Occurrence,
@@ -49,6 +49,8 @@ _VALUES: dict[str, Any] = {
     "datetime": dt.datetime.fromisoformat,
 }
 _IS = "is"
+# Uncompressed; the longest definitions of people have some kilobytes.
+TEXT_BYTES_MAX = 16 * 2**20
 
 
 def definition_as_text(definition: ViewDefinition) -> str:
@@ -60,8 +62,15 @@ def definition_as_text(definition: ViewDefinition) -> str:
 def definition_from_text(text: str) -> ViewDefinition:
     """What `definition_as_text` was given; raises UsageError for any other text."""
     try:
-        found = _made(json.loads(zlib.decompress(base64.b64decode(text, validate=True))))
-    except (ValueError, KeyError, TypeError, ArithmeticError, zlib.error, binascii.Error) as error:
+        found = _made(json.loads(inflated(base64.b64decode(text, validate=True), TEXT_BYTES_MAX)))
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
         raise _unreadable(repr(error)) from None
     if not isinstance(found, ViewDefinition):
         raise _unreadable("it is no definition")

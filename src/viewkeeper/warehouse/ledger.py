@@ -166,6 +166,8 @@ class Ledger:
                 self._storage,
                 f"its entries are numbered {numbers[0]} to {numbers[-1]}, {len(numbers)} rows",
             )
+        if after < 0 and not _reaches_back(entries):
+            raise _damaged(self._storage, f"its entries before {numbers[0]} are gone")
         return entries
 
     def append(self, entry: Entry) -> None:
@@ -273,6 +275,17 @@ def _files_of(table: Table) -> list[LedgerFile]:
         ]
         files.sort(key=lambda file: file.last_entry)
     return files
+
+
+def _reaches_back(entries: Sequence[Entry]) -> bool:
+    """Whether the oldest entry may be the oldest: the first of all, or one that a vacuum has kept.
+
+    A file that is lost at the beginning leaves no gap between the others.
+    """
+    if entries[0].entry == 0:
+        return True
+    is_oldest = entries[0].serves_from <= entries[-1].oldest_txn
+    return is_oldest and any(entry.kind == "vacuum" for entry in entries)
 
 
 def _check_tiles(storage: Storage, files: Sequence[LedgerFile]) -> None:

@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 from viewkeeper.cli import execute
-from viewkeeper.runtime.keeper import Keeper
+from viewkeeper.project.keeper import Keeper
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

@@ -11,8 +11,8 @@ import sys
 import psycopg
 
 import viewkeeper
-from viewkeeper.runtime import contents
-from viewkeeper.runtime.bulk_reading import BulkReading
+from viewkeeper.live.reading import contents
+from viewkeeper.live.reading.bulk_reading import BulkReading
 
 READ_HERE: list[str] = []
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from viewkeeper.algebra import Bag
 from viewkeeper.engine.integrator import Arrival, singly
-from viewkeeper.runtime.pipeline import Pipeline
-from viewkeeper.runtime.surroundings import Cycle
-from viewkeeper.sources.stretch import Stretch
+from viewkeeper.live.context import Cycle
+from viewkeeper.live.pipeline import Pipeline
+from viewkeeper.sources.transaction_block import TransactionBlock
 from viewkeeper.views.definition import ViewDefinition
 from viewkeeper.warehouse.warehouse import Warehouse
 from witnessing.judging import Span, states_of
@@ -22,7 +22,7 @@ class Recording:
         self.pipeline = pipeline
         self.arrivals: list[Arrival] = []
         # Of those, what came as columns.
-        self.stretches: list[Stretch] = []
+        self.stretches: list[TransactionBlock] = []
         # The warehouse's numbers of the states.
         self.numbers: list[int] = []
         self.views = [v for name, v in pipeline.views.items() if views is None or name in views]
@@ -36,7 +36,9 @@ class Recording:
         if cycle is not None and self.views[0].name in cycle.views:
             self.numbers += range(cycle.entry.first_txn, cycle.entry.last_txn + 1)
             self.arrivals += singly(cycle.batch)
-            self.stretches += [a.origin for a in cycle.batch if isinstance(a.origin, Stretch)]
+            self.stretches += [
+                a.origin for a in cycle.batch if isinstance(a.origin, TransactionBlock)
+            ]
 
     def catch_up(self, targets=None) -> None:
         """Go on until the warehouse has all that is committed now."""

@@ -11,11 +11,11 @@ import pytest
 from deltalake import DeltaTable
 
 from live.pipeline.traffic import fill
-from viewkeeper.runtime.audit import audited
-from viewkeeper.runtime.auditor import Auditor, AuditSettings
-from viewkeeper.runtime.keeper import Keeper
-from viewkeeper.runtime.metrics import Metrics
-from viewkeeper.runtime.run_state import RunState, read_run_state
+from viewkeeper.live.auditing.audit import audited
+from viewkeeper.live.auditing.auditor import Auditor, AuditSettings
+from viewkeeper.project.keeper import Keeper
+from viewkeeper.reports.metrics import Metrics
+from viewkeeper.reports.run_state import RunState, read_run_state
 from viewkeeper.warehouse.commits import Changes, EpochCommit
 from viewkeeper.warehouse.reading import view_folder
 

@@ -12,12 +12,12 @@ import pytest
 from live.pipeline.recording import Recording
 from live.pipeline.test_complete import NOTED, SALES
 from live.pipeline.traffic import Traffic, fill, write_copies
-from viewkeeper.runtime import keeper as keepers
-from viewkeeper.runtime.audit import audited
-from viewkeeper.runtime.keeper import Keeper
-from viewkeeper.runtime.shared_cuts import SharedCuts
+from viewkeeper.live.auditing.audit import audited
+from viewkeeper.live.questions.shared_cuts import SharedCuts
+from viewkeeper.project import keeper as keepers
+from viewkeeper.project.keeper import Keeper
 from viewkeeper.sources.postgres import feed
-from viewkeeper.sources.stretch import Stretch
+from viewkeeper.sources.transaction_block import TransactionBlock
 from viewkeeper.views import Level
 from witnessing.books import Books
 from witnessing.judging import verdict
@@ -136,6 +136,6 @@ def test_a_schema_change_inside_a_backlog_is_taken_in_its_place(shop, running_sp
             while (cycle := pipeline.cycle(0)) is not None:
                 cycles.append(cycle)
             arrivals = [arrival for cycle in cycles if cycle is not None for arrival in cycle.batch]
-            assert any(isinstance(arrival.origin, Stretch) for arrival in arrivals)
+            assert any(isinstance(arrival.origin, TransactionBlock) for arrival in arrivals)
             assert keeper.warehouse().latest().last_txn > before + 2 * TURNS
             assert audited(pipeline, keeper.warehouse(), "sales").is_equal

@@ -13,7 +13,7 @@ import pytest
 
 from viewkeeper.cli import execute
 from viewkeeper.errors import WarehouseError
-from viewkeeper.runtime.keeper import Keeper
+from viewkeeper.project.keeper import Keeper
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

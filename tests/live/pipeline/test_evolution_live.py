@@ -10,8 +10,8 @@ import pytest
 
 from live.pipeline.traffic import InBackground
 from viewkeeper.errors import SourceError, UsageError, ViewkeeperError
-from viewkeeper.runtime.audit import audited
-from viewkeeper.runtime.keeper import Keeper
+from viewkeeper.live.auditing.audit import audited
+from viewkeeper.project.keeper import Keeper
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

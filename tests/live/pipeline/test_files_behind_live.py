@@ -9,7 +9,7 @@ import pytest
 
 from live.pipeline.test_rebuild import BackgroundRun, command
 from viewkeeper.errors import UsageError
-from viewkeeper.runtime.keeper import Keeper
+from viewkeeper.project.keeper import Keeper
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from live.pipeline.recording import view_states
-from viewkeeper.runtime.keeper import Keeper
+from viewkeeper.project.keeper import Keeper
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

@@ -8,10 +8,10 @@ import pytest
 
 from live.pipeline.test_rebuild import PATIENCE_SECONDS, BackgroundRun, command
 from viewkeeper.cli import execute
-from viewkeeper.dashboard.lookout import Lookout
-from viewkeeper.project import read_project
-from viewkeeper.runtime.metrics import Metrics
-from viewkeeper.runtime.run_state import read_run_state
+from viewkeeper.dashboard.project_monitor import Lookout
+from viewkeeper.project.config import read_project
+from viewkeeper.reports.metrics import Metrics
+from viewkeeper.reports.run_state import read_run_state
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

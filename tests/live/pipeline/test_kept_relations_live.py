@@ -6,7 +6,7 @@ import pytest
 
 from live.pipeline.recording import Recording
 from live.pipeline.traffic import Traffic, fill, write_copies
-from viewkeeper.runtime.keeper import Keeper
+from viewkeeper.project.keeper import Keeper
 from viewkeeper.views import Level
 from witnessing.judging import verdict
 

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from viewkeeper.runtime import group_work
-from viewkeeper.runtime.keeper import Keeper
+from viewkeeper.live import group_work
+from viewkeeper.project.keeper import Keeper
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

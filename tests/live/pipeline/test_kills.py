@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from live.pipeline.witnessed import CUSTOMERS, ORDERS, REGIONS, VIEW, WitnessedWriters
-from viewkeeper.runtime.keeper import Keeper
+from viewkeeper.project.keeper import Keeper
 from viewkeeper.views import Level
 from witnessing.judging import verdict
 

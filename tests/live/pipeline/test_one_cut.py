@@ -17,7 +17,7 @@ import pytest
 from dashboard.serving import ask, dashboard
 from live.pipeline.test_groups import slow_down
 from viewkeeper.cli import execute
-from viewkeeper.runtime.keeper import Keeper
+from viewkeeper.project.keeper import Keeper
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

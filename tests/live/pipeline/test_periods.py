@@ -8,8 +8,8 @@ import pytest
 
 from live.pipeline.recording import Recording
 from live.pipeline.traffic import fill, write_copies
-from viewkeeper.runtime.audit import audited
-from viewkeeper.runtime.keeper import Keeper
+from viewkeeper.live.auditing.audit import audited
+from viewkeeper.project.keeper import Keeper
 from viewkeeper.views import Level
 from witnessing.judging import verdict
 

@@ -10,7 +10,7 @@ from live.pipeline.test_rebuild import BackgroundRun, command, rows
 from live.pipeline.test_schema_changes_under_writers import audit, settle
 from live.pipeline.traffic import InBackground
 from viewkeeper.errors import SourceError
-from viewkeeper.runtime.keeper import Keeper
+from viewkeeper.project.keeper import Keeper
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

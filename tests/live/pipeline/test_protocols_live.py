@@ -9,7 +9,7 @@ import pytest
 from live.pipeline.recording import Recording
 from viewkeeper.cli import execute
 from viewkeeper.cli.output import write_line
-from viewkeeper.runtime.keeper import Keeper
+from viewkeeper.project.keeper import Keeper
 from viewkeeper.views import Level, RelationName
 from witnessing.judging import copy_name, copy_text, verdict
 

@@ -17,8 +17,8 @@ import pytest
 from deltalake import DeltaTable
 
 from live.pipeline.recording import view_states
-from viewkeeper.runtime import keeper as keeping
-from viewkeeper.runtime.keeper import Keeper
+from viewkeeper.project import keeper as keeping
+from viewkeeper.project.keeper import Keeper
 from viewkeeper.warehouse.background import Housekeeping
 from viewkeeper.warehouse.faults import VARIABLE
 from viewkeeper.warehouse.warehouse import Warehouse

@@ -15,8 +15,8 @@ import pytest
 
 from viewkeeper.cli import execute
 from viewkeeper.errors import SourceError
-from viewkeeper.runtime.keeper import Keeper
-from viewkeeper.runtime.run_state import RunState
+from viewkeeper.project.keeper import Keeper
+from viewkeeper.reports.run_state import RunState
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 from live.pipeline.traffic import InBackground
 from viewkeeper.cli import app
 from viewkeeper.errors import SourceError
-from viewkeeper.runtime.audit import audited
-from viewkeeper.runtime.keeper import Keeper
+from viewkeeper.live.auditing.audit import audited
+from viewkeeper.project.keeper import Keeper
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

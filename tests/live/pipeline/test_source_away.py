@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from viewkeeper.errors import SourceError
-from viewkeeper.runtime.audit import audited
-from viewkeeper.runtime.keeper import Keeper
+from viewkeeper.live.auditing.audit import audited
+from viewkeeper.project.keeper import Keeper
 from viewkeeper.testing.postgres import EmbeddedPostgres
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]

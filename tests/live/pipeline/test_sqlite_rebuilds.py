@@ -20,7 +20,7 @@ from live.pipeline.traffic import InBackground
 from live.sources.rig_sqlite import SQLiteDatabase
 from viewkeeper.cli import app
 from viewkeeper.errors import SourceError
-from viewkeeper.runtime.keeper import Keeper
+from viewkeeper.project.keeper import Keeper
 from viewkeeper.sources.sqlite.source import SQLiteSource
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]

@@ -13,8 +13,8 @@ import pytest
 from live.pipeline.test_schema_changes_under_writers import audit, settle
 from live.pipeline.traffic import InBackground
 from viewkeeper.errors import UsageError
-from viewkeeper.runtime.keeper import Keeper
-from viewkeeper.runtime.requests import REBUILD, Request
+from viewkeeper.project.keeper import Keeper
+from viewkeeper.project.requests import REBUILD, Request
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

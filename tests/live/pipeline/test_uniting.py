@@ -11,8 +11,8 @@ import pytest
 
 from live.pipeline.recording import view_states
 from viewkeeper.engine.intake import changed_while_uniting
-from viewkeeper.runtime.keeper import Keeper
-from viewkeeper.runtime.pipeline import Pipeline
+from viewkeeper.live.pipeline import Pipeline
+from viewkeeper.project.keeper import Keeper
 from viewkeeper.sources.interface import SchemaChange
 from viewkeeper.testing.postgres import EmbeddedPostgres
 

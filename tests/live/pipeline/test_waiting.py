@@ -12,9 +12,9 @@ import json
 import pytest
 
 from live.pipeline.test_rebuild import TABLES, VIEWS, BackgroundRun, command
-from viewkeeper.runtime import keeper as keeper_module
-from viewkeeper.runtime.keeper import Keeper
-from viewkeeper.runtime.surroundings import Limits
+from viewkeeper.live.context import Limits
+from viewkeeper.project import keeper as keeper_module
+from viewkeeper.project.keeper import Keeper
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from viewkeeper.runtime.keeper import Keeper
+from viewkeeper.project.keeper import Keeper
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

@@ -10,8 +10,8 @@ from chaos.wrong import MOVED, VARIANTS, until
 from live.pipeline.witnessed import CUSTOMERS, ORDERS, WitnessedWriters
 from viewkeeper.consistency import Verdict
 from viewkeeper.errors import SourceError, WarehouseError
-from viewkeeper.runtime.keeper import Keeper
-from viewkeeper.runtime.pipeline import Pipeline
+from viewkeeper.live.pipeline import Pipeline
+from viewkeeper.project.keeper import Keeper
 from viewkeeper.views import Level
 from viewkeeper.warehouse.warehouse import Warehouse
 from viewkeeper.warehouse.writer import Writer

@@ -8,8 +8,8 @@ from live.sources.probing import read_all
 from live.sources.workload import RELATIONS, Workload, create_tables, seed
 from viewkeeper.arrow import rows_of
 from viewkeeper.errors import SourceError
-from viewkeeper.runtime import bulk_reading
-from viewkeeper.runtime.bulk_reading import BulkReading
+from viewkeeper.live.reading import bulk_reading
+from viewkeeper.live.reading.bulk_reading import BulkReading
 from viewkeeper.views.definition import RelationName
 
 ROWS = 3_000

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from live.sources.hostile_names import HOSTILE
 from live.sources.probing import FeedLog, effect_of, read_all
 from viewkeeper.sources.interface import KeyedRead
-
-# An owner may give such names, or let others give them; scripts with them are run by superusers.
-HOSTILE = [
-    'quo"te', "apos'trophe", "back`tick", "back\\slash", "semi; DROP TABLE canary; --",
-    "'; DROP TABLE canary; --", '"; DROP TABLE canary; --', "`; DROP TABLE canary; -- x",
-    "/* comment", "*/ DROP TABLE canary /*", "-- dash", "$do$; DROP TABLE canary; $do$",
-    "$vk$", "$$ x $$", "%s %(a)s {0} {name}", "new\nline; DROP TABLE canary;", "tab\there", "naïve 漢字",
-    "SELECT", "?", ":name", "$1", "é" * 25, "x" * 63,
-]  # fmt: skip
 
 
 @pytest.fixture

@@ -618,6 +618,24 @@ def test_a_poison_row_is_named_after_everything_before_it_was_delivered(source, 
     assert str(caught.value) == str(error)
 
 
+def test_text_that_is_no_utf8_is_named_after_everything_before_it_was_delivered(source, writer):
+    writer.run("CREATE TABLE others (id INTEGER PRIMARY KEY, name TEXT)")
+    source.setup(["others"])
+    start = source.start_position()
+    bad = "CAST(X'ff' AS TEXT)"
+    with source.feed(["things", "others"], start) as feed:
+        writer.run("INSERT INTO things VALUES (1, 'a', 1)")
+        writer.run(f"INSERT INTO others VALUES (1, {bad})")
+        writer.run("INSERT INTO things VALUES (2, 'b', 2)")
+        writer.run(f"INSERT INTO things VALUES (3, {bad}, 3)")
+        found = [item for item in feed.poll(30) if isinstance(item, SourceTransaction)]
+        assert effect_of(found) == {("things", (1, "a", 1)): 1}
+        with pytest.raises(SourceError) as caught:
+            feed.poll(30)
+        assert caught.value.code == "poison-row"
+        assert "others" in caught.value.message
+
+
 def test_text_that_is_no_utf8_is_a_poison_row(source, writer):
     start = source.start_position()
     writer.run("INSERT INTO things VALUES (1, CAST(x'ff' AS TEXT), 1)")

@@ -10,8 +10,8 @@ import pytest
 from live.sources.probing import FeedLog
 from live.sources.rig_sqlite import SQLiteDatabase
 from live.sources.workload import RELATIONS, create_tables
-from viewkeeper.sources.sqlite import relief
-from viewkeeper.sources.sqlite.relief import is_beyond
+from viewkeeper.sources.sqlite import wal_restart as relief
+from viewkeeper.sources.sqlite.wal_restart import is_beyond
 
 LIMIT = 400_000
 # At least COMMITS, then until the log has started over.

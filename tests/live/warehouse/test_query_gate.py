@@ -18,8 +18,8 @@ import pytest
 from viewkeeper.algebra.types import DATE, INTEGER, STRING, Field, Schema
 from viewkeeper.cli import execute
 from viewkeeper.errors import UsageError, ViewkeeperError
-from viewkeeper.project import read_project
-from viewkeeper.runtime.keeper import Keeper
+from viewkeeper.project.config import read_project
+from viewkeeper.project.keeper import Keeper
 from viewkeeper.spark.gate import parsed_query
 from viewkeeper.spark.plan_nodes import PlanReader
 from viewkeeper.spark.query_functions import FUNCTIONS, TABLE_FUNCTIONS

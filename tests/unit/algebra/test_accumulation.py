@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from slices import seeds
 from viewkeeper.algebra import Bag, Field, Schema
 from viewkeeper.algebra.accumulation import GROUPS, Accumulation, Found, Lookup
 from viewkeeper.algebra.expressions import (
@@ -116,7 +117,7 @@ def at(change: Bag, number: int) -> Bag:
 
 @pytest.mark.parametrize("keys", [KEYS, ()], ids=["by group", "without keys"])
 @given(initially=st.lists(rows, max_size=6), batches=st.lists(transactions, max_size=3))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=seeds(150, least=20), deadline=None)
 def test_every_transaction_leaves_what_grouping_again_would_give(keys, initially, batches):
     running = Running(Accumulation(keys, AGGREGATES, SCHEMA), Bag.of(SCHEMA, initially))
     for batch in batches:

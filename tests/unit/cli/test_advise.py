@@ -9,7 +9,7 @@ import pytest
 from viewkeeper.cli import execute
 from viewkeeper.cli.choices import size
 from viewkeeper.demo.example_project import write_example
-from viewkeeper.runtime.run_state import RunState
+from viewkeeper.reports.run_state import RunState
 
 
 @pytest.fixture

@@ -66,6 +66,7 @@ def until(condition) -> None:
 @pytest.mark.parametrize(
     "what", ["loops", "sleeps", "waits_in_c", "loops_in_a_thread", "waits_in_c_in_a_thread"]
 )
+@pytest.mark.thorough
 def test_what_does_not_heed_a_signal_leaves_after_the_grace_period(what, number):
     command = Command(what)
     status, said, _ = command.ended(number)

@@ -24,7 +24,7 @@ from viewkeeper.cli import execute
 from viewkeeper.cli.live import LiveTable
 from viewkeeper.cli.output import Grid, console, styled, write_line
 from viewkeeper.cli.warehouse import _show_answer
-from viewkeeper.runtime.querying import Answer
+from viewkeeper.project.querying import Answer
 from viewkeeper.visible import visible
 from viewkeeper.warehouse.commits import EpochCommit, Extent
 from viewkeeper.warehouse.entries import Definition

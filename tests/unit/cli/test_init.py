@@ -10,7 +10,7 @@ import pytest
 
 from viewkeeper.cli import execute
 from viewkeeper.demo import example_project
-from viewkeeper.project import read_project
+from viewkeeper.project.config import read_project
 
 
 def everything_in(folder: Path) -> list[str]:

@@ -42,6 +42,7 @@ def told(words: str, capsys: Capture, expected: int = 0) -> Any:
     return json.loads(out)
 
 
+@pytest.mark.thorough
 def test_compare_tells_all_sections_and_draws_them_in_one_file(
     tmp_path: Path, capsys: Capture
 ) -> None:
@@ -60,6 +61,7 @@ def test_compare_tells_all_sections_and_draws_them_in_one_file(
     assert "Questions that sources answer for one update" in text
 
 
+@pytest.mark.thorough
 def test_sweep_costs_what_its_table_says(capsys: Capture) -> None:
     sweep = told("lab compare --only sweep", capsys)["sweep"]
     assert sweep["levels"]["sweep"] == {

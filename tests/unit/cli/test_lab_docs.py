@@ -20,6 +20,7 @@ def test_the_page_shows_commands() -> None:
 
 
 @pytest.mark.parametrize(("words", "expected"), SHOWN, ids=[words for words, _ in SHOWN])
+@pytest.mark.thorough
 def test_a_command_prints_what_the_page_shows(
     words: str, expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

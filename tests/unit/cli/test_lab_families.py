@@ -40,6 +40,7 @@ def test_a_run_tells_the_same_fields_as_one_of_sweep(protocol: str, capsys: Capt
 
 
 @pytest.mark.parametrize("protocol", FAMILIES)
+@pytest.mark.thorough
 def test_the_same_seed_tells_the_same(protocol: str, capsys: Capture) -> None:
     words = f"lab run -p {protocol} --seed 7 --shape any --transcript"
     document = told(words, capsys)
@@ -48,6 +49,7 @@ def test_the_same_seed_tells_the_same(protocol: str, capsys: Capture) -> None:
 
 
 @pytest.mark.parametrize("protocol", FAMILIES)
+@pytest.mark.thorough
 def test_a_swarm_runs_them_without_failure(protocol: str, capsys: Capture) -> None:
     document = told(f"lab swarm -p {protocol} --seeds 1..6 --no-fifo --jobs 1", capsys)
     assert document["good"] == document["done"] == 6

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from slices import seeds
 from viewkeeper.algebra import Bag
 from viewkeeper.consistency import SourceHistories, check
 from viewkeeper.consistency import checker as checker_module
@@ -165,14 +166,14 @@ def checked(brute: Brute, shown: list, claims: list | None):
     return check([VIEWS[name] for name in brute.views], histories_of(brute), states, cuts)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=seeds(500, least=20), deadline=None)
 @given(runs())
 def test_search_and_brute_force_agree(run):
     brute, _, shown = run
     assert checked(brute, shown, None).level is brute.level(shown)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=seeds(1000, least=20), deadline=None)
 @given(runs())
 def test_with_claims_the_level_is_that_of_brute_force_and_a_false_claim_is_told(run):
     brute, claims, shown = run
@@ -182,7 +183,7 @@ def test_with_claims_the_level_is_that_of_brute_force_and_a_false_claim_is_told(
     assert verdict.meets(verdict.level) is verdict.claims_hold
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=seeds(300, least=20), deadline=None)
 @given(runs())
 def test_where_no_search_ends_claims_never_give_more_than_the_states_show(run):
     brute, claims, shown = run

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from slices import seeds
 from viewkeeper.consistency import SourceHistories, check, check_order
 from viewkeeper.errors import InvariantViolated
 from viewkeeper.timeline import Cut
@@ -52,7 +53,7 @@ def test_what_was_not_delivered_is_no_order():
         check_order(VIEW, ONE_EACH, "p", P_FIRST)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=seeds(500, least=20), deadline=None)
 @given(runs(), st.randoms(use_true_random=False))
 def test_order_and_brute_force_agree_with_claims_and_without(run, random):
     brute, claims, shown = run

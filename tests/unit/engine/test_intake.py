@@ -16,7 +16,7 @@ from viewkeeper.engine.scope import Scope
 from viewkeeper.engine.transaction_ties import Unit, Units
 from viewkeeper.engine.unions import Union
 from viewkeeper.merging.global_transactions import GlobalTransactions
-from viewkeeper.runtime.views_folder import parsed_views
+from viewkeeper.project.views_folder import parsed_views
 from viewkeeper.sources.interface import (
     RelationChange,
     RelationSchema,

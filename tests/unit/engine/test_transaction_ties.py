@@ -11,9 +11,9 @@ from viewkeeper.algebra.types import INTEGER, STRING
 from viewkeeper.engine.integrator import Integrator, states_of
 from viewkeeper.engine.transaction_ties import Outbox, Unit, Units
 from viewkeeper.errors import UsageError
+from viewkeeper.live.feeds import Delivery
 from viewkeeper.merging.global_transactions import GlobalTransactions, Overdue, Warn
 from viewkeeper.protocols.messages import Reflected
-from viewkeeper.runtime.feeds import Delivery
 from viewkeeper.sources.interface import RelationChange, SourceTransaction
 from viewkeeper.views.definition import RelationName
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from viewkeeper.engine.transaction_ties import Unit
 from viewkeeper.engine.unions import divided, latest
-from viewkeeper.runtime.feeds import Delivery
+from viewkeeper.live.feeds import Delivery
 from viewkeeper.sources.interface import Progress, SchemaChange, SourceTransaction
-from viewkeeper.sources.stretch import Stretch
+from viewkeeper.sources.transaction_block import TransactionBlock
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 END = {"a": {"at": 3}, "b": {"at": 3}}
@@ -65,7 +65,7 @@ def test_a_schema_change_that_is_told_early_goes_with_what_follows_it():
 
 def test_a_stretch_across_the_end_is_told_singly():
     marks = np.array([2, 3, 4])
-    stretch = Stretch("a", marks, marks, marks, lambda mark: {"at": mark}, {})
+    stretch = TransactionBlock("a", marks, marks, marks, lambda mark: {"at": mark}, {})
     before, beyond = divided(delivery(stretch, at=4), END, compare)
     assert (places(before), places(beyond)) == ([2, 3], [4])
     inside = delivery(stretch.between(0, 2), at=4)

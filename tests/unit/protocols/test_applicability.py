@@ -57,6 +57,7 @@ def test_a_protocol_at_rest_remembers_no_transactions(name):
         assert len(world.protocol.recent) == 0
 
 
+@pytest.mark.thorough
 def test_nested_sweep_falls_back_to_sweep_when_it_has_absorbed_enough(monkeypatch):
     from viewkeeper.protocols.nested_sweep import NestedSweep
     from viewkeeper.simulator.run import judged

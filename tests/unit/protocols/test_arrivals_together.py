@@ -28,6 +28,7 @@ class TellsLists(BatchedSweep):
         return super().step(event)
 
 
+@pytest.mark.thorough
 def test_batched_sweep_is_complete_when_it_is_told_by_the_list():
     for seed in range(60):
         scenario = random_scenario(seed, Size(transactions=12))

@@ -9,8 +9,8 @@ import pytest
 
 from docsite.view_classes import EXAMPLES, example, page
 from viewkeeper.errors import UsageError
+from viewkeeper.live.managers.manager_factory import MANAGED
 from viewkeeper.protocols.choice import LIVE, choice_for, period_seconds
-from viewkeeper.runtime.managers.making import MANAGED
 from viewkeeper.views import Level
 from viewkeeper.views.parsing.headers import PROTOCOLS
 

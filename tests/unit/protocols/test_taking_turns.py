@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from slices import seeds
 from viewkeeper.errors import InvariantViolated
 from viewkeeper.protocols.batched_sweep import BatchedSweep
 from viewkeeper.protocols.messages import (
@@ -96,7 +97,7 @@ def test_batches_by_turns_are_complete(network):
             super().__init__(definition, extent)
             at_once.append(self)
 
-    for seed in range(80):
+    for seed in range(seeds(80, least=10)):
         size = Size(sources=3, transactions=24, shape=Shape.ANY, spread=bool(seed % 2))
         outcome = simulated(Watched, seed, size, network)
         assert outcome.is_good, f"seed {seed}: {outcome.verdict}"

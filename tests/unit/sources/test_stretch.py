@@ -13,7 +13,7 @@ from viewkeeper.algebra import Schema
 from viewkeeper.algebra.types import INTEGER
 from viewkeeper.arrow import arrow_schema
 from viewkeeper.sources.interface import Progress, RelationChange, SourceTransaction
-from viewkeeper.sources.stretch import ChangedRows, Stretch, one_by_one
+from viewkeeper.sources.transaction_block import ChangedRows, TransactionBlock, one_by_one
 
 SCHEMA = Schema.of(value=INTEGER)
 RELATIONS = ("a", "b", "c")
@@ -30,7 +30,7 @@ def position_of(mark: int) -> dict[str, int]:
     return {"at": mark}
 
 
-def stretch_of(changed: list[Script], source: str = "s", first: int = 1) -> Stretch:
+def stretch_of(changed: list[Script], source: str = "s", first: int = 1) -> TransactionBlock:
     """A stretch of transactions that do this, with identities and places from ``first`` on."""
     changes = {}
     for relation in RELATIONS:
@@ -45,7 +45,7 @@ def stretch_of(changed: list[Script], source: str = "s", first: int = 1) -> Stre
             table = pa.table([pa.array(values, pa.int64())], schema=arrow_schema(SCHEMA))
             changes[relation] = ChangedRows(SCHEMA, table, np.array(places), np.array(counts))
     numbers = np.arange(first, first + len(changed))
-    return Stretch(source, numbers, numbers * 1_000_000, numbers, position_of, changes)
+    return TransactionBlock(source, numbers, numbers * 1_000_000, numbers, position_of, changes)
 
 
 def transactions_of(changed: list[Script], source: str = "s") -> list[SourceTransaction]:

@@ -102,7 +102,7 @@ def test_the_drivers_memory_of_a_project_is_that_of_its_jvm(tmp_path):
     )
     script = """
         import sys
-        from viewkeeper.runtime.keeper import Keeper
+        from viewkeeper.project.keeper import Keeper
         with Keeper.open(sys.argv[1]) as keeper:
             jvm = keeper.spark.tiny.sparkContext._jvm
             print(jvm.java.lang.Runtime.getRuntime().maxMemory() // 2**20)

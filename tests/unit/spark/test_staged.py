@@ -26,10 +26,10 @@ from viewkeeper.protocols.messages import (
     TransactionArrived,
 )
 from viewkeeper.simulator.generator import Size, random_scenario
-from viewkeeper.simulator.moods import run_to_end
 from viewkeeper.simulator.run import judged
 from viewkeeper.simulator.scenario import Network
 from viewkeeper.simulator.scheduler import SeededScheduler
+from viewkeeper.simulator.scheduling import run_to_end
 from viewkeeper.simulator.world import World
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.catalog import Catalog, CatalogRelation

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
 
+from slices import seeds
 from unit.views.corpus import catalog
 from unit.views.definitions import definitions
 from viewkeeper.algebra.expressions import Column, Output
@@ -16,7 +17,7 @@ from viewkeeper.views.parsing.parser import parse_view
 from viewkeeper.views.printing import identifier, view_sql
 
 
-@settings(max_examples=150)
+@settings(max_examples=seeds(150, least=20))
 @given(definitions())
 def test_any_definition_survives_printing_and_parsing(
     pair: tuple[ViewDefinition, Catalog],

@@ -13,9 +13,9 @@ import pytest
 
 from unit.warehouse.test_writer import changes, creating, extent, rows, step
 from viewkeeper.errors import WarehouseError
-from viewkeeper.runtime.json_files import write_json
-from viewkeeper.runtime.remembering import refuse_older, remember
-from viewkeeper.runtime.run_state import read_run_state
+from viewkeeper.live.json_files import write_json
+from viewkeeper.project.remembering import refuse_older, remember
+from viewkeeper.reports.run_state import read_run_state
 from viewkeeper.warehouse import (
     EpochCommit,
     Retention,
@@ -244,6 +244,36 @@ def test_a_ledgers_commit_that_rotted_is_not_taken_for_a_torn_one(folder: Path) 
     with pytest.raises(WarehouseError):
         Warehouse(Storage.at(folder)).writer()
     assert path.exists()
+
+
+def without_file(folder: Path, first_entry: int) -> None:
+    """The ledger's log says nothing any more of the file that begins with this entry."""
+    for path in sorted((folder / "_epochs" / "_delta_log").glob("*.json")):
+        lines = path.read_bytes().splitlines(keepends=True)
+        said = f'"minValues\\":{{\\"entry\\":{first_entry}}}'.replace(" ", "").encode()
+        kept = [line for line in lines if said not in line.replace(b" ", b"")]
+        path.write_bytes(b"".join(kept))
+
+
+@pytest.mark.parametrize("is_vacuumed", [False, True])
+def test_a_ledger_that_lost_its_beginning_is_told(tmp_path: Path, is_vacuumed: bool) -> None:
+    """Its other files follow each other, so that nothing but the beginning shows it."""
+    warehouse = Warehouse.create(tmp_path / "w")
+    with warehouse.writer() as writer:
+        writer.commit(creating("v"))
+        for txn in range(1, 3):
+            writer.commit(step(txn, "v"))
+        if is_vacuumed:
+            vacuum(writer, Retention(transactions=1, seconds=0, grace_seconds=0))
+        for txn in range(3, 6):
+            writer.commit(step(txn, "v"))
+    first = warehouse.history()[0].entry
+    assert bool(first) == is_vacuumed
+    without_file(tmp_path / "w", first)
+    with pytest.raises(WarehouseError) as caught:
+        Warehouse.open(tmp_path / "w").history()
+    assert caught.value.code == "ledger-damaged"
+    assert not verify(Storage.at(tmp_path / "w")).as_dict()["ok"]
 
 
 def test_an_entry_that_is_not_in_the_chain_is_told() -> None:

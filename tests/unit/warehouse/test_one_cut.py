@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from slices import seeds
 from unit.warehouse.entries_for_tests import LedgerMaker, source_places, state
 from viewkeeper.warehouse.entries import Entry, views_to_json
 from viewkeeper.warehouse.one_cut import Apart, is_one_cut, numbers_at_one_cut
@@ -180,7 +181,7 @@ def read_together(world: World, views: list[str], txn: int) -> dict[str, int]:
     return numbers_at_one_cut(world.back_from(world.shown_at(txn)), views, txn)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=seeds(400, least=20), deadline=None)
 @given(worlds(), st.data())
 def test_the_newest_common_cut_is_that_of_trying_all(world: World, data: st.DataObject) -> None:
     names = [view for group in world.groups for view in group.views]
@@ -198,7 +199,7 @@ def test_the_newest_common_cut_is_that_of_trying_all(world: World, data: st.Data
                 assert world.contents(view, number) <= mine[view], (numbers, found)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=seeds(300, least=20), deadline=None)
 @given(worlds(always_told=False), st.data())
 def test_entries_without_places_are_never_taken_for_more_than_they_say(
     world: World, data: st.DataObject
@@ -210,7 +211,7 @@ def test_entries_without_places_are_never_taken_for_more_than_they_say(
     assert world.is_one_cut(found, world.entries[world.shown_at(txn)]), found
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=seeds(200, least=20), deadline=None)
 @given(worlds(always_told=False), st.data())
 def test_views_of_one_group_are_read_at_the_number_itself(
     world: World, data: st.DataObject

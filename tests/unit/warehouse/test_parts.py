@@ -58,6 +58,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading_module, "PART_ROWS", 4)
 
 
+@pytest.mark.thorough
 def test_the_fingerprint_of_the_parts_is_that_of_the_state(kept) -> None:
     warehouse, entries = kept
     for txn in entries:
@@ -67,6 +68,7 @@ def test_the_fingerprint_of_the_parts_is_that_of_the_state(kept) -> None:
         assert fingerprint_of(parts) == fingerprint(snapshot.read_arrow("v", with_count=True))
 
 
+@pytest.mark.thorough
 def test_a_state_is_an_earlier_one_and_the_parts_of_what_changed_since(kept) -> None:
     warehouse, entries = kept
     prints = {txn: fingerprint_of(warehouse.snapshot(txn).stored_parts("v")) for txn in entries}
@@ -82,6 +84,7 @@ def test_the_newest_state_is_found_without_the_ledgers_past(kept, monkeypatch) -
     assert warehouse.snapshot(max(entries)).read_arrow("v").num_rows
 
 
+@pytest.mark.thorough
 def test_rows_of_some_values_are_those_that_the_view_shows(kept) -> None:
     warehouse, entries = kept
     for txn in entries:

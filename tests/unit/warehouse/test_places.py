@@ -97,6 +97,7 @@ def commit(writer: Any, first: int, last: int) -> None:
         writer.commit(EpochCommit(txn, txn, {"v": changed(txn)}, cuts=cuts, places=places(txn)))
 
 
+@pytest.mark.thorough
 def test_a_ledger_of_before_is_gone_on_with(tmp_path: Path, monkeypatch: Any) -> None:
     before = LEDGER_SCHEMA.remove(LEDGER_SCHEMA.get_field_index(PLACES))
     with monkeypatch.context() as then:
@@ -159,6 +160,7 @@ def test_going_back_reads_no_more_files_than_it_needs(tmp_path: Path, monkeypatc
     assert sum(opened) <= 4
 
 
+@pytest.mark.thorough
 def test_a_past_state_is_found_without_reading_what_came_before(tmp_path: Path) -> None:
     warehouse = Warehouse.create(tmp_path / "w")
     with warehouse.writer() as writer:

@@ -65,6 +65,7 @@ def log_files(tmp_path: Path, table: str = "views/v") -> int:
     return len(list((tmp_path / "w" / table / "_delta_log").iterdir()))
 
 
+@pytest.mark.thorough
 def test_all_states_and_changes_are_there_when_the_logs_have_been_trimmed(warehouse, tmp_path):
     with warehouse.writer() as writer:
         created(writer)
@@ -94,6 +95,7 @@ def test_all_states_and_changes_are_there_when_the_logs_have_been_trimmed(wareho
     assert shown(warehouse, COMMITS + 31) == list(range(1, COMMITS + 32))
 
 
+@pytest.mark.thorough
 def test_what_a_reader_may_be_about_to_open_stays(warehouse, tmp_path):
     with warehouse.writer() as writer:
         created(writer)
@@ -112,6 +114,7 @@ def test_what_a_reader_may_be_about_to_open_stays(warehouse, tmp_path):
             assert DeltaTable(tmp_path / "w" / "views" / "v", version=version).version() == version
 
 
+@pytest.mark.thorough
 def test_bases_that_ended_otherwise_than_by_a_fold_are_listed_too(warehouse, tmp_path):
     with warehouse.writer() as writer:
         created(writer)
@@ -130,6 +133,7 @@ def test_bases_that_ended_otherwise_than_by_a_fold_are_listed_too(warehouse, tmp
     assert shown(warehouse, 30) == list(range(22, 31))
 
 
+@pytest.mark.thorough
 def test_a_table_of_which_a_base_may_have_ended_without_a_list_keeps_its_log(warehouse, tmp_path):
     with warehouse.writer() as writer:
         created(writer)
@@ -141,6 +145,7 @@ def test_a_table_of_which_a_base_may_have_ended_without_a_list_keeps_its_log(war
     assert log_files(tmp_path, "_epochs") < 50
 
 
+@pytest.mark.thorough
 def test_vacuum_knows_what_is_listed(warehouse, tmp_path):
     with warehouse.writer() as writer:
         created(writer)
@@ -159,6 +164,7 @@ def test_vacuum_knows_what_is_listed(warehouse, tmp_path):
         assert shown(warehouse, COMMITS + 5) == list(range(1, COMMITS + 6))
 
 
+@pytest.mark.thorough
 def test_whoever_trims_a_log_without_lists_is_found_out(warehouse, tmp_path):
     """Shows that the states above were read by their lists."""
     rng = random.Random(1)

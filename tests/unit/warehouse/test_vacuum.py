@@ -64,6 +64,7 @@ def files(tmp_path: Path, pattern: str) -> int:
     return len(list((tmp_path / "w").glob(pattern)))
 
 
+@pytest.mark.thorough
 def test_states_within_retention_stay_and_the_others_are_told_to_be_gone(
     warehouse: Warehouse, clock: Clock, tmp_path: Path
 ) -> None:
@@ -130,6 +131,7 @@ def test_files_left_behind_by_a_writer_that_died_are_removed(
     assert warehouse.read_arrow("v", 1).num_rows == 1
 
 
+@pytest.mark.thorough
 def test_logs_stay_short_and_the_warehouse_can_be_opened(
     warehouse: Warehouse, clock: Clock, tmp_path: Path
 ) -> None:

@@ -283,6 +283,7 @@ def all_kinds_of_work(writer: Writer, until: int) -> None:
 
 
 @pytest.mark.parametrize("point", FAILPOINTS[2:])
+@pytest.mark.thorough
 def test_a_full_disk_anywhere_is_a_clean_error_and_work_goes_on(
     warehouse: Warehouse, writer: Writer, monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:

@@ -19,10 +19,10 @@ from viewkeeper.simulator.medwrap.run import (
     medwrap_scenario,
     simulated_medwrap,
 )
-from viewkeeper.simulator.moods import run_to_end
 from viewkeeper.simulator.run import Outcome, judged
 from viewkeeper.simulator.scenario import Scenario
 from viewkeeper.simulator.scheduler import SeededScheduler
+from viewkeeper.simulator.scheduling import run_to_end
 from viewkeeper.simulator.world import World
 from viewkeeper.views.level import Level
 

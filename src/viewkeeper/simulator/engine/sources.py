@@ -27,7 +27,7 @@ from viewkeeper.sources.interface import (
     SchemaChange,
     SourceTransaction,
 )
-from viewkeeper.sources.stretch import Stretch
+from viewkeeper.sources.transaction_block import TransactionBlock
 
 Item = SourceTransaction | SchemaChange
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -240,7 +240,7 @@ class SimulatedCut:
             for each in transactions
         ]
 
-    def reflects_stretch(self, stretch: Stretch) -> list[bool]:
+    def reflects_stretch(self, stretch: TransactionBlock) -> list[bool]:
         return self.reflects_each(stretch.transactions())
 
 

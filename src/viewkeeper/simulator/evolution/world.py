@@ -29,7 +29,7 @@ from viewkeeper.protocols.messages import InstallChange, SourceSettled
 from viewkeeper.simulator.choices import Commit, DeliverMessage, DeliverQuestion, Reveal
 from viewkeeper.simulator.evolution.scenario import EvolutionScenario
 from viewkeeper.simulator.evolution.source import EvolvingSource
-from viewkeeper.simulator.moods import Moody
+from viewkeeper.simulator.scheduling import Moody
 from viewkeeper.timeline import Cut
 
 Choice = Commit | Reveal | DeliverQuestion | DeliverMessage

@@ -23,9 +23,9 @@ from viewkeeper.simulator.choices import Commit, DeliverMessage, Reveal
 from viewkeeper.simulator.generator import Shape, Size, random_scenario
 from viewkeeper.simulator.medwrap.journal import MedwrapJournal
 from viewkeeper.simulator.medwrap.world import Choice, MedwrapWorld
-from viewkeeper.simulator.moods import Moody, run_to_end
 from viewkeeper.simulator.run import Outcome, judged
 from viewkeeper.simulator.scenario import Network, Scenario
+from viewkeeper.simulator.scheduling import Moody, run_to_end
 from viewkeeper.simulator.world import World
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.definition import Occurrence, RelationName, Term, ViewDefinition

@@ -24,8 +24,8 @@ from viewkeeper.simulator.merging.scenario import (
     random_merge_scenario,
 )
 from viewkeeper.simulator.merging.world import MergeWorld, Watch
-from viewkeeper.simulator.moods import Moody, run_to_end
 from viewkeeper.simulator.scenario import Network
+from viewkeeper.simulator.scheduling import Moody, run_to_end
 from viewkeeper.timeline import Cut
 from viewkeeper.views.level import Level
 

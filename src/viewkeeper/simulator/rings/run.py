@@ -15,11 +15,11 @@ from viewkeeper.protocols.ring_machines import RingProtocol, RingSystem
 from viewkeeper.protocols.ring_terms import RingTerms
 from viewkeeper.simulator.choices import Deliver
 from viewkeeper.simulator.generator import Size, random_scenario
-from viewkeeper.simulator.moods import Moody, run_to_end
 from viewkeeper.simulator.rings.journal import RingJournal
 from viewkeeper.simulator.rings.world import Choice, Demands, MakeSystem, RingWorld
 from viewkeeper.simulator.run import Outcome, judged
 from viewkeeper.simulator.scenario import Scenario
+from viewkeeper.simulator.scheduling import Moody, run_to_end
 from viewkeeper.views.definition import Term, ViewDefinition
 from viewkeeper.views.level import Level
 

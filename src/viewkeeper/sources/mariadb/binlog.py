@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from viewkeeper.inflating import inflated
 from viewkeeper.sources.wire import ByteReader, Malformed
 
 # Event types of the server; those with _Z carry their body compressed.
@@ -164,15 +165,15 @@ def _plain(type_: int, body: bytes) -> bytes:
 
 
 def _decompressed(data: bytes, size: int) -> bytes:
-    """So many bytes, not one more: what a stream of zlib's would grow to beyond that is never made."""
-    stream = zlib.decompressobj()
+    """Exactly that many bytes."""
     try:
-        # One more is asked for, or its end would not be looked at.
-        found = stream.decompress(data, size + 1)
-    except zlib.error as error:
-        raise Malformed(f"an event can't be decompressed: {error}") from error
-    if len(found) != size or not stream.eof or stream.unused_data:
-        raise Malformed(f"a compressed event does not have the {size} bytes that it says")
+        found = inflated(data, size)
+    except ValueError as error:
+        raise Malformed(
+            f"a compressed event does not have the {size} bytes that it says: {error}"
+        ) from error
+    if len(found) != size:
+        raise Malformed(f"a compressed event says that it has {size} bytes, and has {len(found)}")
     return found
 
 

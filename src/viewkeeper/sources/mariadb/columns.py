@@ -236,7 +236,7 @@ _MAP_KINDS = {
     binlog.GEOMETRY: "geometry",
 }
 
-_LABEL = re.compile(r"'((?:[^']|'')*)'")
+_LABEL = re.compile(r"'((?:[^']++|'')*+)'")
 
 
 def _labels(column_type: str) -> tuple[str, ...]:

@@ -52,10 +52,11 @@ class Dialect:
 
 @cache
 def _tokens(ansi_quotes: bool, backslash_escapes: bool) -> re.Pattern[str]:
-    inside = r"(?:[^{0}\\]|{0}{0}|\\.)*" if backslash_escapes else r"(?:[^{0}]|{0}{0})*"
-    names, texts = [r"`(?:[^`]|``)*`"], [f"'{inside.format(chr(39))}'"]
+    # Without a way back: to try others, a pattern keeps a hundred bytes for each character of a text.
+    inside = r"(?:[^{0}\\]++|{0}{0}|\\.)*+" if backslash_escapes else r"(?:[^{0}]++|{0}{0})*+"
+    names, texts = [r"`(?:[^`]++|``)*+`"], [f"'{inside.format(chr(39))}'"]
     (names if ansi_quotes else texts).append(
-        r'"(?:[^"]|"")*"' if ansi_quotes else f'"{inside.format(chr(34))}"'
+        r'"(?:[^"]++|"")*+"' if ansi_quotes else f'"{inside.format(chr(34))}"'
     )
     return re.compile(
         rf"""

@@ -53,7 +53,7 @@ class _Group:
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class Context:
     """What the feed asks the server beside the log: the catalogue now, and how durable it is."""
 
     # The table of this relation as it is now; None when there is none.
@@ -78,7 +78,7 @@ class MariaDBFeed(Feed):
         stream: BinlogStream,
         start: Place,
         tables: Mapping[str, tuple[Table | None, Doubt]],
-        surroundings: Surroundings,
+        surroundings: Context,
     ) -> None:
         """``tables``: as they are believed to be at the start."""
         self._source = source
@@ -86,6 +86,8 @@ class MariaDBFeed(Feed):
         self._surroundings = surroundings
         self._place = self._reported = start
         self._group: _Group | None = None
+        # What stopped it. It is raised once all that was read before it is delivered.
+        self._failure: SourceError | None = None
         self._tables: dict[str, Table | None] = {name: table for name, (table, _) in tables.items()}
         # Relations whose table is only believed to be so: what the catalogue says now may be later
         # than this place in the log.
@@ -108,14 +110,25 @@ class MariaDBFeed(Feed):
             if len(items) >= items_max:
                 break
             moved = items or self._place is not self._reported
-            event = self._stream.next(0.0 if moved else timeout_seconds)
-            if event is None:
+            try:
+                event = self._next(0.0 if moved else timeout_seconds)
+                if event is None:
+                    break
+                items += self._took(event)
+            except SourceError as error:
+                self._failure = error
                 break
-            items += self._took(event)
         if self._place is not self._reported and (not items or items[-1].position != self.position):
             items.append(Progress(self._source, self.position))
         self._reported = self._place
+        if self._failure is not None and not items:
+            raise self._failure
         return items
+
+    def _next(self, timeout_seconds: float) -> binlog.Event | None:
+        if self._failure is not None:
+            raise self._failure
+        return self._stream.next(timeout_seconds)
 
     def confirm(self, position: Position) -> None:
         return None
@@ -166,9 +179,15 @@ class MariaDBFeed(Feed):
 
     def _begin(self, event: binlog.Event) -> None:
         gtid = binlog.gtid(event, self._stream.server)
+        self._check_ended(f"transaction {gtid} begins")
         self._check_sequence(gtid)
         self._group = _Group(gtid, [], {})
         self._by_number.clear()
+
+    def _check_ended(self, event: str) -> None:
+        """A group that has no end would be left out without a word."""
+        if self._group is not None:
+            raise self._stream.damaged(f"{event} before transaction {self._group.gtid} has ended")
 
     def _check_sequence(self, gtid: binlog.Gtid) -> None:
         """Numbers of one domain and server only grow; smaller ones mean another history."""
@@ -187,6 +206,10 @@ class MariaDBFeed(Feed):
                 "set sync_binlog=1 and innodb_flush_log_at_trx_commit=1, then "
                 + rebuild_command(self._source),
             )
+        if self._stream.crossed_crash:
+            # What the crash cut off was never committed: the server rolled it back when it came up.
+            self._group = None
+        self._check_ended(f"{self._stream.file} begins")
 
     # -- rows ---------------------------------------------------------------------------------
 
@@ -314,7 +337,7 @@ class MariaDBFeed(Feed):
                     "SET GLOBAL binlog_format = ROW, also in every session, then "
                     + rebuild_command(self._source),
                 )
-        if self._group is not None and self._group.gtid.is_standalone:
+        if self._group is not None and _is_whole(self._group.gtid, verdict):
             gtid, self._group = str(self._group.gtid), None
             self._advance(gtid)
             changes = [replace(change, position=self.position) for change in changes]
@@ -429,6 +452,12 @@ class MariaDBFeed(Feed):
             detail=detail,
             hint=hint,
         )
+
+
+def _is_whole(gtid: binlog.Gtid, verdict: ddl.Verdict) -> bool:
+    """Whether a group is this statement alone: a definition, or the end of an XA transaction."""
+    ends_xa = gtid.flags & binlog.GTID_COMPLETED_XA and isinstance(verdict, ddl.Harmless)
+    return gtid.is_standalone or bool(ends_xa)
 
 
 def shape_after(

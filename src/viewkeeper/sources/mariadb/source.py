@@ -30,7 +30,7 @@ from viewkeeper.sources.mariadb.connection import (
     variables,
 )
 from viewkeeper.sources.mariadb.cut import SNAPSHOT, MariaDBCut, snapshot_place
-from viewkeeper.sources.mariadb.feed import MariaDBFeed, Surroundings
+from viewkeeper.sources.mariadb.feed import Context, MariaDBFeed
 from viewkeeper.sources.mariadb.health import read_health
 from viewkeeper.sources.mariadb.history import History, read_history
 from viewkeeper.sources.mariadb.memory import TableMemory
@@ -232,8 +232,8 @@ class MariaDBSource(Source):
     def _holder(self) -> AbstractContextManager[Link]:
         return self._asking(f"hold tables of source {self.name}")
 
-    def _surroundings(self, relations: Sequence[str]) -> Surroundings:
-        return Surroundings(
+    def _surroundings(self, relations: Sequence[str]) -> Context:
+        return Context(
             table=self._table_now,
             relations={self._catalogue.place(relation): relation for relation in relations},
             name_of=self._catalogue.relation,

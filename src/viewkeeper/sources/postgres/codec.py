@@ -10,13 +10,14 @@ Both connections pin TimeZone, DateStyle, IntervalStyle, bytea_output and extra_
 
 from __future__ import annotations
 
+import binascii
 import datetime as dt
 import functools
 import math
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal, Inexact, InvalidOperation, Rounded
 from typing import Any
 
 from viewkeeper.algebra.types import (
@@ -105,6 +106,10 @@ def _numeric_codec(modifier: int) -> Codec | str:
 # spends its time. All that it raises for another form is a ValueError or an ArithmeticError.
 
 
+# Whatever is no longer than this has eight bytes at most.
+SURE_DIGITS = 18
+
+
 def integer(text: bytes) -> Value:
     value = int(text)
     if -0x8000_0000_0000_0000 <= value <= 0x7FFF_FFFF_FFFF_FFFF:
@@ -115,11 +120,13 @@ def integer(text: bytes) -> Value:
 @functools.cache  # codecs of one type are equal
 def _decimal(precision: int, scale: int) -> Parse:
     """With as many digits behind the point as the type has; NaN and infinities have none."""
-    unit, whole = Decimal(1).scaleb(-scale), max(precision - scale, 1)
+    unit = Decimal(1).scaleb(-scale)
+    # Raises for more digits than the type has.
+    exact = Context(prec=precision, traps=[Rounded, Inexact, InvalidOperation]).create_decimal
 
     def parse(text: bytes) -> Value:
-        value = Decimal(text.decode())
-        if value.same_quantum(unit) and value.adjusted() < whole:
+        value = exact(text.decode())
+        if value.same_quantum(unit):
             return value or abs(value)
         raise ValueError("it is no decimal of the column's type")
 
@@ -127,8 +134,15 @@ def _decimal(precision: int, scale: int) -> Parse:
 
 
 def _double(text: bytes) -> Value:
+    value = float(text)
+    # Nearly all: a finite number, without the underscores and blanks that Python would read over.
+    if value - value == 0.0 and _UNDERSCORE not in text and text.strip() is text:
+        return value + 0.0
     value = _float(text)
     return NAN if value != value else value + 0.0
+
+
+_UNDERSCORE = ord("_")
 
 
 def _float(text: bytes) -> float:
@@ -157,30 +171,36 @@ def _padded(text: bytes) -> Value:
 
 
 def _binary(text: bytes) -> Value:
-    if not text.startswith(b"\\x"):
-        raise ValueError("it has no \\x in front")
-    return bytes.fromhex(text[2:].decode("ascii"))
+    if text[:2] == b"\\x":
+        return binascii.unhexlify(text[2:])
+    raise ValueError("it has no \\x in front")
 
 
 # Python's parsers refuse what Python's dates can't hold: infinity, BC, years after 9999.
 def _date(text: bytes) -> Value:
-    if len(text) != 10 or text[7:8] != b"-":
-        raise ValueError("it is no date")  # but a week or days of a year
-    return dt.date.fromisoformat(text.decode("ascii"))
+    if len(text) == 10 and text[7] == _DASH:
+        return _day(text.decode())
+    raise ValueError("it is no date")  # but a week or days of a year
 
 
+# Python takes any letter between day and time: that is the only one that need not be ASCII.
 def _timestamp(text: bytes) -> Value:
-    value = dt.datetime.fromisoformat(text.decode("ascii"))
-    if value.tzinfo is not None:
-        raise ValueError("it has a time zone")
-    return value
+    value = _moment(text.decode())
+    if value.tzinfo is None and len(text) >= _MOMENT_BYTES_MIN and text[10] == _BLANK:
+        return value
+    raise ValueError("it has a time zone, or is no day and time")
 
 
 def _instant(text: bytes) -> Value:
-    value = dt.datetime.fromisoformat(text.decode("ascii"))
-    if value.tzinfo is not dt.UTC:
-        raise ValueError("it is not at UTC, to which the connection is pinned")
-    return value
+    value = _moment(text.decode())
+    if value.tzinfo is dt.UTC and len(text) >= _MOMENT_BYTES_MIN and text[10] == _BLANK:
+        return value
+    raise ValueError("it is not at UTC, to which the connection is pinned, or is no day and time")
+
+
+_day, _moment = dt.date.fromisoformat, dt.datetime.fromisoformat
+_DASH, _BLANK = b"- "
+_MOMENT_BYTES_MIN = len("2024-01-01 00:00:00")
 
 
 def _boolean(text: bytes) -> Value:

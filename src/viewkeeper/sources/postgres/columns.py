@@ -37,7 +37,7 @@ from viewkeeper.sources.postgres.pgoutput import (
     TEXT,
     UPDATE,
 )
-from viewkeeper.sources.stretch import ChangedRows, Numbers
+from viewkeeper.sources.transaction_block import ChangedRows, Numbers
 
 # The kinds of messages that can be read like this.
 PLAIN = bytes((BEGIN, INSERT, UPDATE, DELETE, COMMIT))

@@ -36,7 +36,7 @@ from viewkeeper.sources.postgres.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from viewkeeper.sources.postgres.source import PostgresSource
-    from viewkeeper.sources.stretch import Stretch
+    from viewkeeper.sources.transaction_block import TransactionBlock
 
 # Keys in one question. A question with parameters is answered as a whole, so this bounds memory.
 KEYS_PER_QUESTION_MAX = 100_000
@@ -162,7 +162,7 @@ class PostgresCut(Cut):
     def reflects_each(self, transactions: Sequence[SourceTransaction]) -> list[bool]:
         return self._sees([int(transaction.identity) for transaction in transactions])
 
-    def reflects_stretch(self, stretch: Stretch) -> list[bool]:
+    def reflects_stretch(self, stretch: TransactionBlock) -> list[bool]:
         return self._sees(stretch.identities.tolist())
 
     def _sees(self, xids: Sequence[int]) -> list[bool]:

@@ -38,7 +38,7 @@ from viewkeeper.sources.postgres.tracking import (
     identity_lost,
 )
 from viewkeeper.sources.postgres.watching import Seen, Watch
-from viewkeeper.sources.stretch import Stretch, one_by_one
+from viewkeeper.sources.transaction_block import TransactionBlock, one_by_one
 from viewkeeper.sources.urls import SourceUrl
 from viewkeeper.sources.wire import Damage, Malformed
 
@@ -86,7 +86,9 @@ class PostgresFeed(Feed):
         self._system, self._timeline = start["system"], start["timeline"]
         self._skip = int(start["item"])
         self._transaction: _Open | None = None
-        self._items: list[FeedItem | Stretch] = []
+        # What stopped the feed.
+        self._failure: SourceError | None = None
+        self._items: list[FeedItem | TransactionBlock] = []
         # What has been read and is in no item yet: messages, and the kind of each.
         self._messages: list[bytes] = []
         self._kinds = bytearray()
@@ -123,7 +125,7 @@ class PostgresFeed(Feed):
 
     def poll_stretches(
         self, timeout_seconds: float, items_max: int = 10_000
-    ) -> Sequence[FeedItem | Stretch]:
+    ) -> Sequence[FeedItem | TransactionBlock]:
         self._await(timeout_seconds, items_max)
         items, self._items = self._items, []
         if items:
@@ -134,15 +136,28 @@ class PostgresFeed(Feed):
         """Read until there are items, or the time is over."""
         deadline = time.monotonic() + timeout_seconds
         while True:
-            self._gather(items_max)
-            if self._is_flood:
-                self._linger(items_max)
-            self._settle()
+            if self._failure is None:
+                self._read_on(items_max)
             self._look_if_due()
+            if self._failure is not None and not self._items:
+                raise self._failure
             now = time.monotonic()
             if self._items or now >= deadline:
                 break
             self._stream.wait(deadline - now)
+
+    def _read_on(self, items_max: int) -> None:
+        """Take what has arrived; what stops it is raised once all before it is delivered."""
+        try:
+            self._gather(items_max)
+            if self._is_flood:
+                self._linger(items_max)
+        except SourceError as error:
+            self._failure = error
+        try:
+            self._settle()
+        except SourceError as error:
+            self._failure = self._failure or error
 
     def _gather(self, items_max: int) -> None:
         """Take what has arrived, without waiting."""
@@ -182,7 +197,8 @@ class PostgresFeed(Feed):
                     break
             # What is special is in the first transaction now; or that was begun one by one.
             self._take_singly(self._kinds.find(_COMMIT) + 1 or len(self._kinds))
-        if self._transaction is None and not self._messages:
+        # A stream that broke may have lost what it had read behind the last message here.
+        if self._transaction is None and not self._messages and self._failure is None:
             self._note_progress(self._stream.sent_lsn)
 
     def _take_plain(self, limit: int) -> None:
@@ -214,7 +230,7 @@ class PostgresFeed(Feed):
         notes = self._notes[0] if self._notes is not None else None
         found = decoded(self._messages[:size], decoders, notes)
         xids = widened_all(found.xids, self._xid_near)
-        stretch = Stretch(
+        stretch = TransactionBlock(
             self._source, xids, found.committed, found.ends, self._at, found.changes
         ).touching(found.changes)
         self._forget(size)
@@ -313,11 +329,11 @@ class PostgresFeed(Feed):
         }
 
     def _on_begin(self, payload: bytes) -> None:
-        microseconds, xid = pgoutput.decode_begin(payload)
+        microseconds, xid, final_lsn = pgoutput.decode_begin(payload)
         if self._transaction is not None:
             raise Malformed("a transaction begins before the one before it has ended")
         self._xid_near = xid = widened(xid, self._xid_near)
-        self._transaction = _Open(xid, microseconds, int.from_bytes(payload[1:9], "big"))
+        self._transaction = _Open(xid, microseconds, final_lsn)
 
     def _on_commit(self, payload: bytes) -> None:
         end_lsn = pgoutput.end_of_commit(payload)

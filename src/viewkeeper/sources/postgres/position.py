@@ -6,7 +6,7 @@ import numpy as np
 
 from viewkeeper.errors import SourceError, rebuild_command
 from viewkeeper.sources.interface import Position
-from viewkeeper.sources.stretch import Numbers
+from viewkeeper.sources.transaction_block import Numbers
 
 
 def make_position(system: str, timeline: int, lsn: int, item: int = 0) -> Position:

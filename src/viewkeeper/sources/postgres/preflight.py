@@ -9,7 +9,7 @@ from viewkeeper.errors import SourceError
 from viewkeeper.sources.interface import Finding
 from viewkeeper.sources.postgres.catalogue import Described
 from viewkeeper.sources.postgres.notes import NOTES
-from viewkeeper.sources.postgres.settling import WOULD_SHOW
+from viewkeeper.sources.postgres.visibility_fence import WOULD_SHOW
 
 if TYPE_CHECKING:
     from viewkeeper.sources.postgres.source import PostgresSource

@@ -45,8 +45,8 @@ from viewkeeper.sources.postgres.position import (
 )
 from viewkeeper.sources.postgres.preflight import findings
 from viewkeeper.sources.postgres.security import link_state, needless_rights
-from viewkeeper.sources.postgres.settling import Settling
 from viewkeeper.sources.postgres.tracking import TrackedRelations, replaced
+from viewkeeper.sources.postgres.visibility_fence import Settling
 from viewkeeper.sources.postgres.watching import Watch
 from viewkeeper.sources.urls import SourceUrl
 from viewkeeper.sources.wire import Damage

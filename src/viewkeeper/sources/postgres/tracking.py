@@ -30,7 +30,7 @@ ChangeFields = dict[str, Any]
 LookUpTypes = Callable[[Sequence[int]], Mapping[int, ColumnType]]
 
 
-class Surroundings(Protocol):
+class Context(Protocol):
     """What is asked of the server beside the stream: it may be ahead of the stream, never behind."""
 
     def holder(self, name: str, xid: int) -> int | None:
@@ -82,7 +82,7 @@ class TrackedRelations:
         look_up_types: LookUpTypes,
         describe_now: Callable[[int, str], Described | None],
         believed: Mapping[str, RelationSchema] | None = None,
-        surroundings: Surroundings | None = None,
+        surroundings: Context | None = None,
     ) -> None:
         self._source = source
         self._look_up_types, self._describe_now = look_up_types, describe_now

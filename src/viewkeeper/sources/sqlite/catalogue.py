@@ -30,7 +30,8 @@ from viewkeeper.sources.sqlite.quoting import unquoted
 from viewkeeper.sources.sqlite.tables import Column, Table, read_table, table_names
 
 NOT_RECORDED = "it was added after the triggers were made: run the setup script again"
-_LOGGED_NAME = re.compile(r'\(SELECT NEW\.("(?:[^"]|"")*")\)')
+# Without a way back: to try others, a pattern keeps a hundred bytes for each character of a name.
+_LOGGED_NAME = re.compile(r'\(SELECT NEW\.("(?:[^"]++|"")*+")\)')
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ from viewkeeper.sources.interface import (
 from viewkeeper.sources.sqlite.catalogue import Capture
 from viewkeeper.sources.sqlite.codec import EXACT_KEYS, encode_key
 from viewkeeper.sources.sqlite.connection import translated
-from viewkeeper.sources.sqlite.poison import decode_columns, undecodable_text
 from viewkeeper.sources.sqlite.quoting import quoted
+from viewkeeper.sources.sqlite.row_decoding import decode_columns, undecodable_text
 
 if TYPE_CHECKING:
     from viewkeeper.sources.sqlite.source import SQLiteSource

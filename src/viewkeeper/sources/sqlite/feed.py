@@ -18,7 +18,7 @@ import datetime as dt
 import sqlite3
 import threading
 import time
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -36,8 +36,8 @@ from viewkeeper.sources.sqlite.catalogue import Capture, Catalogue
 from viewkeeper.sources.sqlite.commits import CommitWatch
 from viewkeeper.sources.sqlite.connection import file_identity, read_transaction, translated
 from viewkeeper.sources.sqlite.layout import Layout
-from viewkeeper.sources.sqlite.poison import PoisonRow, undecodable_text
 from viewkeeper.sources.sqlite.positions import Clock, feed_gap, parse_position, position_of
+from viewkeeper.sources.sqlite.row_decoding import PoisonRow, undecodable_text
 from viewkeeper.sources.sqlite.shapes import (
     AT,
     SEQ,
@@ -192,8 +192,7 @@ class SQLiteFeed(Feed):
         if clock.seq == self._at.seq:
             return _Batch(catalogue, clock.seq, clock.seq, (), True, {}, {})
         self._note_ends(clock, catalogue)
-        end = self._choose_end()
-        logged, marks = self._read_logs(catalogue, end)
+        end, logged, marks = self._read_sound(catalogue, self._choose_end())
         ends = [number for number in self._ends if number <= end]
         self._ends = self._ends[len(ends) :]
         return _Batch(catalogue, self._at.seq, end, ends, end == clock.seq, logged, marks)
@@ -261,6 +260,18 @@ class SQLiteFeed(Feed):
         fitting = bisect_right(self._ends, limit)
         return self._ends[max(fitting, 1) - 1]
 
+    def _read_sound(
+        self, catalogue: Catalogue, end: int
+    ) -> tuple[int, dict[int, Sequence[Sequence[Any]]], dict[int, tuple[int, float]]]:
+        """What was logged up to there, or up to the last transaction before a row that can't be read."""
+        try:
+            return end, *self._read_logs(catalogue, end)
+        except PoisonRow as error:
+            sound = bisect_left(self._ends, error.index)
+            if not sound:
+                raise
+            return self._read_sound(catalogue, self._ends[sound - 1])
+
     def _read_logs(
         self, catalogue: Catalogue, end: int
     ) -> tuple[dict[int, Sequence[Sequence[Any]]], dict[int, tuple[int, float]]]:
@@ -287,19 +298,26 @@ class SQLiteFeed(Feed):
         return logged, marks
 
     def _read_log(self, layout: Layout, end: int, wanted: str) -> Sequence[Sequence[Any]]:
+        sql = f"SELECT {wanted} FROM {layout.log} WHERE seq > ? AND seq <= ? ORDER BY seq"
+        rows: list[Sequence[Any]] = []
         try:
-            rows = self._connection.execute(
-                f"SELECT {wanted} FROM {layout.log} WHERE seq > ? AND seq <= ? ORDER BY seq",
-                (self._at.seq, end),
-            ).fetchall()
+            rows += self._connection.execute(sql, (self._at.seq, end))
         except sqlite3.OperationalError as error:
-            if "UTF-8" in str(error):
-                raise undecodable_text(self._source.name, layout.relation, error) from None
-            raise
+            if "UTF-8" not in str(error):
+                raise
+            poison = undecodable_text(self._source.name, layout.relation, error)
+            # All before it have been read.
+            poison.index = self._next_row(layout, rows[-1][SEQ] if rows else self._at.seq)
+            raise poison from None
         if not are_written_by_us(rows, layout, is_whole=wanted == "*"):
             detail = f"{layout.log} does not hold what our triggers write there"
             raise feed_gap(self._source.name, detail)
         return rows
+
+    def _next_row(self, layout: Layout, after: int) -> int:
+        sql = f"SELECT min(seq) FROM {layout.log} WHERE seq > ?"
+        (found,) = self._connection.execute(sql, (after,)).fetchone()
+        return int(found)
 
     def _items(self, batch: _Batch) -> list[FeedItem]:
         if batch.skipped is not None:

@@ -20,7 +20,7 @@ from viewkeeper.algebra.types import Row
 from viewkeeper.sources.interface import RelationSchema
 from viewkeeper.sources.sqlite.catalogue import Capture, Catalogue, relation_schema
 from viewkeeper.sources.sqlite.layout import WATCHED_COLUMNS_MAX, Layout
-from viewkeeper.sources.sqlite.poison import PoisonRow, decode_columns, rows_from
+from viewkeeper.sources.sqlite.row_decoding import PoisonRow, decode_columns, rows_from
 
 # The columns of a log table in front of the values.
 SEQ, AT, TAG, SIGN, VANISHED, ID, VALUES = range(7)

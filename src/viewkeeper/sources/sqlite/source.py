@@ -41,8 +41,8 @@ from viewkeeper.sources.sqlite.positions import (
     position_of,
 )
 from viewkeeper.sources.sqlite.preflight import examine
-from viewkeeper.sources.sqlite.relief import Relief
 from viewkeeper.sources.sqlite.shapes import shape_of
+from viewkeeper.sources.sqlite.wal_restart import Relief
 from viewkeeper.sources.urls import SourceUrl
 
 OPTIONS = frozenset({"reader"})

@@ -14,7 +14,7 @@ from viewkeeper.views.parsing.flattening import Joined
 from viewkeeper.views.parsing.membership import Membership, Operands
 from viewkeeper.views.parsing.predicates import row_translator
 from viewkeeper.views.parsing.scalars import needs_a_value, valued
-from viewkeeper.views.parsing.subqueries import Surroundings, is_subquery, subqueries_in
+from viewkeeper.views.parsing.subqueries import Context, is_subquery, subqueries_in
 from viewkeeper.views.parsing.translation import operands_of
 
 
@@ -27,7 +27,7 @@ def conjuncts_of(node: exp.Expr) -> list[exp.Expr]:
     return [node]
 
 
-def filtered(here: Surroundings, joined: Joined, conjuncts: list[exp.Expr]) -> Joined:
+def filtered(here: Context, joined: Joined, conjuncts: list[exp.Expr]) -> Joined:
     """The rows, joined with what the conjuncts ask; those that only compare values are left to do."""
     aside, (rows,) = put_aside((joined,))
     for conjunct in conjuncts:
@@ -49,7 +49,7 @@ def is_kept_by(conjunct: exp.Expr) -> bool:
 
 
 def with_values(
-    here: Surroundings,
+    here: Context,
     joined: Joined,
     nodes: list[exp.Expr],
     condition: exp.Expr | None = None,
@@ -95,7 +95,7 @@ def _stripped(node: exp.Expr) -> tuple[exp.Expr, bool]:
     return node, is_wanted
 
 
-def _operands(here: Surroundings, node: exp.Expr) -> Operands:
+def _operands(here: Context, node: exp.Expr) -> Operands:
     if not isinstance(node, exp.In):
         return lambda joined: ()
     row = node.this.unnest()

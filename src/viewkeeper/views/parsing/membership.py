@@ -46,7 +46,7 @@ from viewkeeper.views.parsing.outer_joins import label
 from viewkeeper.views.parsing.partners import ONE, ZERO, Lookup, Pairs, Question
 from viewkeeper.views.parsing.scope import Scope, Visible
 from viewkeeper.views.parsing.steps import occurrence_of
-from viewkeeper.views.parsing.subqueries import Asked, Surroundings, apart, value_name
+from viewkeeper.views.parsing.subqueries import Asked, Context, apart, value_name
 
 # The operands of IN over rows of one form or another; none for EXISTS.
 Operands = Callable[[Joined], tuple[Expression, ...]]
@@ -56,15 +56,13 @@ Operands = Callable[[Joined], tuple[Expression, ...]]
 class Membership:
     """One EXISTS or IN of a SELECT; the terms of its subquery are all linear."""
 
-    around: Surroundings
+    around: Context
     node: exp.Expr
     operands: Operands
     asked: Asked
 
     @classmethod
-    def of(
-        cls, here: Surroundings, joined: Joined, node: exp.Expr, operands: Operands
-    ) -> Membership:
+    def of(cls, here: Context, joined: Joined, node: exp.Expr, operands: Operands) -> Membership:
         """The subquery read beside the rows of ``joined``; raises UsageError."""
         asked = here.asked(joined, node)
         width = len(operands(joined))
@@ -186,7 +184,7 @@ def _may_be_null(expression: Expression) -> bool:
     return not isinstance(expression, Literal) or expression.value is None
 
 
-def _linear(here: Surroundings, node: exp.Expr, term: Term) -> Term:
+def _linear(here: Context, node: exp.Expr, term: Term) -> Term:
     """The term as a join: a grouped one becomes a step. Duplicates do not matter here."""
     grouping = term.grouping
     if grouping is None:

@@ -29,7 +29,7 @@ from viewkeeper.views.parsing.refusals import require_only
 from viewkeeper.views.parsing.scalars import compared_later
 from viewkeeper.views.parsing.sqltext import SqlText
 from viewkeeper.views.parsing.steps import Steps, Terms
-from viewkeeper.views.parsing.subqueries import Surroundings, subqueries_in
+from viewkeeper.views.parsing.subqueries import Context, subqueries_in
 from viewkeeper.views.parsing.syntax import parsed
 
 # ORDER BY is read over: a view is a bag of rows (LIMIT, which would make it matter, is refused).
@@ -225,7 +225,7 @@ class QueryReader:
         found = tuple(self._filtered(joined, plain) for joined in found)
         if not is_asking:
             return found
-        here = Surroundings(
+        here = Context(
             self._text,
             self._steps,
             Mentioned.by(node),

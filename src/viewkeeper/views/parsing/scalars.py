@@ -45,7 +45,7 @@ from viewkeeper.views.parsing.partners import ZERO, Lookup, Pairs, Question
 from viewkeeper.views.parsing.scope import Scope, Visible
 from viewkeeper.views.parsing.set_operations import with_outputs
 from viewkeeper.views.parsing.steps import Steps, occurrence_of
-from viewkeeper.views.parsing.subqueries import Asked, Surroundings, apart, value_name
+from viewkeeper.views.parsing.subqueries import Asked, Context, apart, value_name
 
 _STRICT = (exp.Paren, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg, exp.Cast)
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
@@ -59,7 +59,7 @@ def needs_a_value(condition: exp.Expr, node: exp.Expr) -> bool:
     return parent is condition and isinstance(condition, _COMPARISONS)
 
 
-def alone(here: Surroundings, asked: Asked, joined: Joined, node: exp.Expr) -> Occurrence:
+def alone(here: Context, asked: Asked, joined: Joined, node: exp.Expr) -> Occurrence:
     """A value that does not depend on the row around: a step of one row; raises UsageError."""
     if len(asked.terms) != 1 or len(asked.terms[0].outputs) != 1:
         raise _not_one_value(here, asked, node)
@@ -78,7 +78,7 @@ def alone(here: Surroundings, asked: Asked, joined: Joined, node: exp.Expr) -> O
     return occurrence_of(here.steps.add(alias, (term,)), apart(joined, alias))
 
 
-def compared_later(here: Surroundings, joined: Joined, node: exp.Expr) -> Joined:
+def compared_later(here: Context, joined: Joined, node: exp.Expr) -> Joined:
     """Rows that are grouped, with a value in scope that is joined to their groups."""
     if isinstance(node, exp.Exists | exp.In):
         raise here.text.error(
@@ -103,7 +103,7 @@ def has_one_row(steps: Steps, term: Term) -> bool:
     return all(len(terms) == 1 and has_one_row(steps, terms[0]) for terms in of_steps)
 
 
-def _several_rows(here: Surroundings, node: exp.Expr) -> UsageError:
+def _several_rows(here: Context, node: exp.Expr) -> UsageError:
     return here.text.error(
         "several-rows",
         "a subquery as a value must give one row, whatever its tables hold",
@@ -112,7 +112,7 @@ def _several_rows(here: Surroundings, node: exp.Expr) -> UsageError:
     )
 
 
-def valued(here: Surroundings, joined: Joined, node: exp.Expr, *, is_needed: bool) -> Joined:
+def valued(here: Context, joined: Joined, node: exp.Expr, *, is_needed: bool) -> Joined:
     """The rows with the subquery's value in scope.
 
     ``is_needed``: rows for which it is NULL may be missing.
@@ -131,7 +131,7 @@ def valued(here: Surroundings, joined: Joined, node: exp.Expr, *, is_needed: boo
     return _Correlated(here, asked, term, term.grouping, name).valued(joined, is_needed=is_needed)
 
 
-def _not_one_value(here: Surroundings, asked: Asked, node: exp.Expr) -> UsageError:
+def _not_one_value(here: Context, asked: Asked, node: exp.Expr) -> UsageError:
     if len(asked.terms) != 1:
         return _several_rows(here, node)
     return here.text.error(
@@ -146,7 +146,7 @@ def _not_one_value(here: Surroundings, asked: Asked, node: exp.Expr) -> UsageErr
 class _Correlated:
     """An aggregate over what belongs to a row around."""
 
-    here: Surroundings
+    here: Context
     asked: Asked
     term: Term
     grouping: Grouping

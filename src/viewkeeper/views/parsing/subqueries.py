@@ -78,7 +78,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class Context:
     """What a subquery needs to know of the SELECT that it stands in."""
 
     text: SqlText

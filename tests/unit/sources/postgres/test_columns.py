@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from slices import seeds
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.interface import FeedItem, Progress, SourceTransaction
 from viewkeeper.sources.postgres import feed as feeds
@@ -19,7 +20,7 @@ from viewkeeper.sources.postgres.columns import NotPlain, decoded
 from viewkeeper.sources.postgres.feed import PostgresFeed
 from viewkeeper.sources.postgres.position import make_position, widened, widened_all
 from viewkeeper.sources.postgres.tracking import TrackedRelations
-from viewkeeper.sources.stretch import Stretch, one_by_one
+from viewkeeper.sources.transaction_block import TransactionBlock, one_by_one
 
 ORDERS, NOTES, UNKNOWN = 77, 78, 79
 # What PostgreSQL prints for values of each type; the last one can't be read, and is passed over.
@@ -157,7 +158,7 @@ def feed_of(server: Server, monkeypatch: pytest.MonkeyPatch) -> PostgresFeed:
 
 def delivered(
     messages: list[bytes], sizes: list[int], stretch_min: int, *, plainly: bool
-) -> tuple[list[FeedItem | Stretch], PostgresFeed]:
+) -> tuple[list[FeedItem | TransactionBlock], PostgresFeed]:
     chunks, left = [], messages
     for size in sizes:
         chunks.append(left[:size])
@@ -166,15 +167,16 @@ def delivered(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(feeds, "STRETCH_MESSAGES_MIN", stretch_min)
         feed = feed_of(server, patch)
-        items: list[FeedItem | Stretch] = []
+        items: list[FeedItem | TransactionBlock] = []
+        poll = feed.poll if plainly else feed.poll_stretches
         while server.chunks:
-            poll = feed.poll if plainly else feed.poll_stretches
             items += poll(0.0)
             server.wait(0.0)
+        items += poll(0.0)  # what stopped the feed comes behind what it had read
     return items, feed
 
 
-def told(items: list[FeedItem | Stretch]) -> Iterator[object]:
+def told(items: list[FeedItem | TransactionBlock]) -> Iterator[object]:
     """What was told; in which order one transaction changed its relations is no part of it."""
     for item in one_by_one(items):
         if isinstance(item, SourceTransaction):
@@ -183,13 +185,13 @@ def told(items: list[FeedItem | Stretch]) -> Iterator[object]:
             yield item
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=seeds(150, least=20), deadline=None)
 @given(st.lists(transactions, max_size=12), st.lists(st.integers(0, 20), max_size=6))
 def test_columns_say_the_same_as_rows(scripts: list[list[bytes]], sizes: list[int]):
     messages = streamed(scripts)
     singly, first = delivered(messages, sizes, 10**9, plainly=True)
     together, second = delivered(messages, sizes, 1, plainly=False)
-    assert not any(isinstance(item, Stretch) for item in singly)
+    assert not any(isinstance(item, TransactionBlock) for item in singly)
     assert list(told(together)) == list(told(singly))
     assert second.position == first.position
     plain, third = delivered(messages, sizes, 1, plainly=True)
@@ -201,7 +203,7 @@ def test_plain_transactions_do_come_as_columns():
     scripts = [[Change(ORDERS, None, ("1", str(n), "x")).message] for n in range(200)]
     items, _ = delivered(streamed(scripts), [], feeds.STRETCH_MESSAGES_MIN, plainly=False)
     (stretch,) = items
-    assert isinstance(stretch, Stretch)
+    assert isinstance(stretch, TransactionBlock)
     assert len(stretch) == 200
     assert stretch.changes["r77"].rows.column("c2").to_pylist() == list(range(200))
 
@@ -211,7 +213,7 @@ def test_a_transaction_that_comes_in_pieces_is_told_as_one():
     messages = streamed([script])
     items, _ = delivered(messages, [1, 300, 300], 1, plainly=False)
     (stretch,) = items
-    assert isinstance(stretch, Stretch)
+    assert isinstance(stretch, TransactionBlock)
     assert len(stretch) == 1
     assert len(stretch.changes["r77"]) == 1_000
 
@@ -290,3 +292,47 @@ def test_a_harmed_message_is_named_with_its_place_in_either_way(harmed: list[byt
         error = raised.value
         assert (error.code, error.source, error.retryable) == ("damaged-message", "shop", True)
         assert "behind 0/500" in error.message
+
+
+class Broken(Server):
+    """The stream ends behind its chunks, having heard how far the server was."""
+
+    def read(self, most: int) -> list[bytes]:
+        found = super().read(most)
+        if not found:
+            self.sent_lsn = 99_000
+            raise SourceError("link-lost", "gone", source="shop", retryable=True)
+        return found
+
+
+BAD = [Change(ORDERS, None, ("1", "what", "x")).message]
+
+
+@pytest.mark.parametrize("stretch_min", [1, 10**9])
+@pytest.mark.parametrize(
+    ("server", "code"),
+    [
+        (lambda good: Server([streamed([*good, BAD, *good])]), "value-out-of-range"),
+        (lambda good: Server([[*streamed(good), b"?what is it"]]), "feed-broken"),
+        (lambda good: Server([[*streamed(good), b"C too short"]]), "damaged-message"),
+        (lambda good: Broken([streamed(good)]), "link-lost"),
+    ],
+    ids=["value", "unknown", "malformed", "link"],
+)
+def test_what_was_read_before_a_stop_is_delivered_first(server, code, stretch_min, monkeypatch):
+    good = [[Change(ORDERS, None, ("1", str(n), "x")).message] for n in range(5)]
+    monkeypatch.setattr(feeds, "STRETCH_MESSAGES_MIN", stretch_min)
+    feed = feed_of(server(good), monkeypatch)
+    # Some at a time: what is left over is delivered before the stop, too.
+    found: list[FeedItem] = [item for _ in range(3) for item in feed.poll(0.0, 2)]
+    told_rows = [
+        item.changes[0].inserted[0][1] for item in found if isinstance(item, SourceTransaction)
+    ]
+    assert told_rows == [0, 1, 2, 3, 4]
+    # They end the position: what a broken stream had read there is lost.
+    assert feed.position["lsn"] == 5_000
+    for _ in range(2):
+        with pytest.raises(SourceError) as raised:
+            feed.poll(0.0)
+        assert raised.value.code == code
+    assert feed.position["lsn"] == 5_000

@@ -1,12 +1,20 @@
+import contextlib
 import datetime as dt
 import struct
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from viewkeeper.sources.postgres import pgoutput
-from viewkeeper.sources.postgres.pgoutput import MissingOldValue, TupleDecoder, UnreadableValue
+from viewkeeper.sources.postgres.codec import ColumnType, codec_for
+from viewkeeper.sources.postgres.pgoutput import (
+    MissingOldValue,
+    TupleDecoder,
+    UnreadableValue,
+    decode_relation,
+)
+from viewkeeper.sources.wire import Malformed
 
 
 def tuple_of(*values):
@@ -76,7 +84,7 @@ def test_a_value_that_can_not_be_parsed_says_which_column_it_was():
 
 def test_begin_and_commit_carry_their_places():
     begin = b"B" + struct.pack(">QQI", 99, 86_400_000_000, 4_000_000_000)
-    assert pgoutput.decode_begin(begin) == (86_400_000_000, 4_000_000_000)
+    assert pgoutput.decode_begin(begin) == (86_400_000_000, 4_000_000_000, 99)
     assert pgoutput.moment(86_400_000_000).isoformat() == "2000-01-02T00:00:00+00:00"
     assert pgoutput.end_of_commit(b"C" + struct.pack(">BQQQ", 0, 99, 120, 0)) == 120
 
@@ -106,3 +114,58 @@ def test_truncates_and_messages_are_decoded():
     message = b"M\x01" + struct.pack(">Q", 5) + b"prefix\0" + struct.pack(">I", 2) + b"{}"
     decoded = pgoutput.decode_message(message)
     assert (decoded.transactional, decoded.prefix, decoded.content) == (True, "prefix", b"{}")
+
+
+KINDS = ("int8", "text", "float8", "bool", "numeric", "timestamp", "bytea", None)
+SAID = st.one_of(
+    st.sampled_from([
+        b"t", b"f", b"0", b"-7", b"9223372036854775807", b"9223372036854775808", b"-9223372036854775809",
+        b"999999999999999999", b"1.50", b"-0.00", b"NaN", b"Infinity", b"1e999", b"1_0", b" 1", b"0x1F",
+        b"2024-02-29 12:00:00", b"2024-02-29 12:00:00.5", b"2024-02-29T12:00:00", b"2024-02-29",
+        "2024-02-29é12:00:00".encode(), b"2024-02-29 12:00:00+00", b"\\x00ff", b"\\x0", b"\\x0 0", b"\xff",
+    ]),
+    st.binary(max_size=25),
+)  # fmt: skip
+VALUE = st.one_of(
+    SAID.map(lambda text: b"t" + len(text).to_bytes(4, "big") + text),
+    st.sampled_from([b"n", b"u", b"x", b"b\0\0\0\1a", b"t", b"t\0\0", b"t\xff\xff\xff\xff", b""]),
+)
+
+
+def outcome(decode, *given):
+    try:
+        row, end = decode(*given)
+        return repr(row), end
+    except (Malformed, ValueError) as error:
+        return type(error), str(error)
+
+
+@settings(max_examples=1500, deadline=None)
+@given(st.data())
+def test_rows_that_are_read_quickly_are_those_that_are_read_carefully(data):
+    """The two must agree on every row, and on what is wrong with it."""
+    kinds = data.draw(st.lists(st.sampled_from(KINDS), max_size=5))
+    parsers = [
+        k and codec_for(ColumnType(f"pg_catalog.{k}", "b", (10 << 16 | 2) + 4)).parse for k in kinds
+    ]
+    decoder = TupleDecoder(parsers)
+    payload = (
+        bytes(8) + b"".join(data.draw(VALUE) for _ in kinds) + data.draw(st.binary(max_size=3))
+    )
+    old = data.draw(st.none() | st.just(tuple(range(sum(k is not None for k in kinds)))))
+    careful = outcome(decoder._carefully, payload, 8, old)
+    assert outcome(decoder._tuple, payload, 8, old) == careful
+    # And what the quick one says, it does not say of a row in which something is wrong.
+    with contextlib.suppress(ValueError, ArithmeticError, IndexError, struct.error):
+        row, end = decoder._quickly(payload, 8, old)
+        assert (repr(row), end) == careful
+
+
+def test_a_relation_of_more_columns_than_there_can_be_is_refused():
+    def relation(count):
+        columns = b"\0c\0" + (20).to_bytes(4, "big") + b"\xff" * 4
+        return b"R" + bytes(4) + b"public\0t\0f" + count.to_bytes(2, "big") + columns * count
+
+    assert len(decode_relation(relation(1_600)).columns) == 1_600
+    with pytest.raises(Malformed, match="1601 columns"):
+        decode_relation(relation(1_601))

@@ -1,17 +1,17 @@
 """What the triggers log, against a plain reference: the table itself after every statement."""
 
-import os
 import random
 import sqlite3
 from collections import Counter
 
 import pytest
 
+from slices import seeds
 from viewkeeper.sources.sqlite.catalogue import read_catalogue
 from viewkeeper.sources.sqlite.setup import capture_statements, common_statements
 from viewkeeper.sources.sqlite.tables import read_table
 
-HISTORIES = int(os.environ.get("VIEWKEEPER_HISTORIES", "600"))
+HISTORIES = seeds(600, "VIEWKEEPER_HISTORIES", least=60)
 GROUPS = 12
 
 TABLES = (
