@@ -370,7 +370,7 @@ class GroupMachine:
         return not (state.jobs.by_row or state.intake.integrator.pending or state.intake.due)
 
     def note_at_rest(self) -> tuple[Action, ...]:
-        """At rest: the ledger is to say where it really stands, for whoever begins there."""
+        """At rest: the ledger is to say where it really stands, for the run that begins there."""
         state = self._state
         if self.is_loaded and self.is_settled and not (state.pending.new or self.is_over):
             passed = state.intake.passed
