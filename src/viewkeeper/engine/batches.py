@@ -244,7 +244,7 @@ class Batches:
         return rows
 
     def _wanted(self, known: Mapping[str, Reflected], weights: Weights, *, batches: int = 1) -> Any:
-        """What so many batches may be made of, for the integrator."""
+        """What this number of batches may be made of, for the integrator."""
         state = self._state
         limits = state.limits
         is_wanted = state.intake.is_own if state.intake.is_parting else None

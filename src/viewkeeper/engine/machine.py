@@ -8,7 +8,7 @@ A group does this, again and again, in the order that makes it safe:
    answer can reflect is known.
 3. Close the batch: the longest prefix of the order of arrival that the cuts reflect. It is a row of the view update
    table. What must wait for a view that can't begin (its period runs, or it has as many jobs as it may) is a row
-   of its own, and waits; the rest is a *job* at once. A view that can begin again takes all rows that waited.
+   apart, and waits; the rest is a *job* at once. A view that can begin again takes all rows that waited.
 4. The managers ask and compute. All answers of a source are at the job's cut.
 5. Their changes are action lists; the merge process says what may become visible together.
 6. Commit that, with the sources' positions, as one epoch. Only then may the sources forget.
@@ -293,7 +293,8 @@ class GroupMachine:
             self._cuts.release_common()
         is_free = state.is_free
         if not self.is_loaded and not state.pending.new and not state.is_resting:
-            self._loaded()
+            self.is_loaded = True
+            state.do(out.GroupLoaded())
         if state.is_resting:
             return False
         if state.readers and is_free and (state.intake.due or state.pending.new):
@@ -310,10 +311,6 @@ class GroupMachine:
                 return self._open(Purpose.JOB, now)
             return self._begin_job(common.ticket, common.snapshots, common.until, now)
         return self._idle(now)
-
-    def _loaded(self) -> None:
-        self.is_loaded = True
-        self._state.do(out.GroupLoaded())
 
     def _idle(self, now: float) -> bool:
         state = self._state
@@ -373,7 +370,7 @@ class GroupMachine:
         return not (state.jobs.by_row or state.intake.integrator.pending or state.intake.due)
 
     def note_at_rest(self) -> tuple[Action, ...]:
-        """At rest: the ledger is to say where it really stands, for whoever begins there."""
+        """At rest: the ledger is to say where it really stands, for the run that begins there."""
         state = self._state
         if self.is_loaded and self.is_settled and not (state.pending.new or self.is_over):
             passed = state.intake.passed
