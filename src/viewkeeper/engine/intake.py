@@ -285,8 +285,12 @@ class Intake:
         """What is held of the statement whose first change was just taken: no feed tells of it again that
         goes back to the place behind it."""
         at = self.fed[source]
-        deliveries = list(takewhile(lambda m: isinstance(m, Delivery), self.held.get(source, ())))
-        held = (item for each in deliveries for item in each.items)  # type: ignore[union-attr]
+        deliveries: list[Delivery] = []
+        for message in self.held.get(source, ()):
+            if not isinstance(message, Delivery):
+                break
+            deliveries.append(message)
+        held = (item for each in deliveries for item in each.items)
         items = tuple(takewhile(lambda item: item.position == at, held))
         return replace(deliveries[0], items=items, position=at) if items else None
 
