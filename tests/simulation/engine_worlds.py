@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from viewkeeper.engine.machine import GroupMachine
 from viewkeeper.simulator.engine.alterations import HARD
@@ -10,12 +11,21 @@ from viewkeeper.simulator.engine.generator import Mix, scenario
 from viewkeeper.simulator.engine.judging import EngineVerdict, judged
 from viewkeeper.simulator.engine.world import EngineWorld
 
+ALL = Mix(schema_changes=3, global_transactions=2, kills=3, failures=2, audits=2)
 FAMILIES = {
     "plain": Mix(),
     "kills": Mix(kills=3, failures=3, audits=3),
     "global": Mix(global_transactions=4, kills=3, failures=2, audits=2),
-    "schema": Mix(schema_changes=3),
-    "all": Mix(schema_changes=3, global_transactions=2, kills=3, failures=2, audits=2),
+    "schema": Mix(schema_changes=3, closing=6),
+    "all": replace(ALL, closing=6),
+    "keys": Mix(schema_changes=4, has_keys=True, kinds=HARD, audits=2, closing=6),
+    "bursts": Mix(
+        schema_changes=3, has_keys=True, kinds=HARD, kills=3, comes_in_bursts=True, closing=6
+    ),
+    "approvals": Mix(
+        schema_changes=3, has_approvals=True, kinds=HARD, has_keys=True, kills=2, closing=6
+    ),
+    "replacements": Mix(schema_changes=4, has_replacements=True, kills=3, audits=2, closing=6),
     "periodic": Mix(transactions=24, views_max=6, is_periodic=True, is_calm=True),
     "slow": Mix(transactions=24, views_max=6, is_slow=True),
     "periods": Mix(
@@ -29,10 +39,6 @@ FAMILIES = {
         is_periodic=True,
         is_slow=True,
     ),
-    "keys": Mix(schema_changes=4, has_keys=True, kinds=HARD, audits=2),
-    "bursts": Mix(schema_changes=3, has_keys=True, kinds=HARD, kills=3, comes_in_bursts=True),
-    "approvals": Mix(schema_changes=3, has_approvals=True, kinds=HARD, has_keys=True, kills=2),
-    "replacements": Mix(schema_changes=4, has_replacements=True, kills=3, audits=2),
     "levels": Mix(global_transactions=2, kills=3, has_levels=True, has_keys=True, restarts=2),
     "new views": Mix(kills=3, failures=2, has_new_views=True, transactions=18),
     "everything": Mix(
@@ -49,6 +55,7 @@ FAMILIES = {
         has_replacements=True,
         has_new_views=True,
         comes_in_bursts=True,
+        closing=6,
     ),
 }
 
@@ -57,7 +64,13 @@ def played(
     family: str, seed: int, make: Callable[..., GroupMachine] = GroupMachine, world=EngineWorld
 ) -> EngineVerdict:
     """The verdict on one run; raises what the engine raised, or `Stuck`."""
-    it = world(scenario(seed, FAMILIES[family]), seed, make)
+    return played_in(FAMILIES[family], seed, make, world)
+
+
+def played_in(
+    mix: Mix, seed: int, make: Callable[..., GroupMachine] = GroupMachine, world=EngineWorld
+) -> EngineVerdict:
+    it = world(scenario(seed, mix), seed, make)
     it.run()
     return judged(it)
 

@@ -53,16 +53,19 @@ class Mix:
     is_periodic: bool = False
     is_slow: bool = False
     is_calm: bool = False
+    # Transactions at every source behind all that: else a view could be right by its last filling alone.
+    closing: int = 0
 
 
 def scenario(seed: int, mix: Mix = Mix()) -> EngineScenario:
     """Two or three sources with two relations each, two to four views over some of them."""
-    return _Draw(random.Random(seed), mix).scenario()
+    return _Draw(seed, mix).scenario()
 
 
 class _Draw:
-    def __init__(self, randomness: random.Random, mix: Mix) -> None:
-        self._random = randomness
+    def __init__(self, seed: int, mix: Mix) -> None:
+        self._random = randomness = random.Random(seed)
+        self._seed = seed
         self._mix = mix
         self._sources = [f"s{n}" for n in range(1, randomness.randint(2, 3) + 1)]
         # What each source holds when all that was drawn so far has happened.
@@ -215,6 +218,11 @@ class _Draw:
                     tie = (f"g{number}", len(parts))
                     for each in parts:
                         scripts[each].append(self._write(each, tie))
+        # By numbers of their own: a family with fewer of them has the same worlds otherwise.
+        drawn, self._random = self._random, random.Random(-self._seed - 1)
+        for source in used:
+            scripts[source] += [self._write(source) for _ in range(mix.closing)]
+        self._random = drawn
         return {source: tuple(script) for source, script in scripts.items()}
 
     def _altered(self, source: str, used: list[str]) -> list[str]:
