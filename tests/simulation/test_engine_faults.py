@@ -30,7 +30,7 @@ from viewkeeper.simulator.engine.sources import SimulatedSource
 from viewkeeper.simulator.engine.world import EngineWorld
 from viewkeeper.sources.interface import SchemaChange, SourceTransaction
 
-SEEDS_MAX = 400
+SEEDS_MAX = 600
 
 # -- transactions that were lost or torn -------------------------------------------------------------------
 

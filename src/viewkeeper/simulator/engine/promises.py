@@ -101,8 +101,15 @@ def _was_replaced_by_others(world: EngineWorld, relation: RelationName) -> bool:
         for item in entry
         if isinstance(item, SchemaChange)
     }
+    source = world.sources[relation.source]
+    meant = {
+        f"{relation.source}.{first}"
+        for first in source.history[0]
+        for number in range(source.end + 1)
+        if _name_at(source, first, number) == relation.relation
+    }
     entries = world.scenario.knowledge.get("replacements", ())
-    return any(e["by"] in changed for e in entries if e["by"].startswith(f"{relation.source}."))
+    return any(e["by"] in changed and e["relation"] in meant for e in entries)
 
 
 def _is_replaceable(
