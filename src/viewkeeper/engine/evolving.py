@@ -21,8 +21,10 @@ from viewkeeper.engine.scope import Scope
 from viewkeeper.engine.view import View
 from viewkeeper.errors import invariant
 from viewkeeper.evolution.effects import Decision
+from viewkeeper.merging.groups import partition
 from viewkeeper.sources.interface import SchemaChange
 from viewkeeper.sources.transaction_block import transactions_of
+from viewkeeper.views.level import Level
 from viewkeeper.views.pruning import pruned
 from viewkeeper.views.upkeep import Upkeep
 
@@ -125,6 +127,7 @@ class Evolving:
         state.pending.take(plan, before)
         state.scope = Scope(plan.views(before), plan.evolution)
         self._follow_sources()
+        self._stay_together()
         refilled = self._refilled(plan, before, jumped)
         for source in jumped | ({change.source} if plan.rewrites and refilled else set()):
             self._move_to(source)
@@ -149,6 +152,18 @@ class Evolving:
         for name, view in state.scope.views.items():
             if view.shortfall is not None and before[name].shortfall is None:
                 state.do(out.TellEvolved(view, is_short=True))
+
+    def _stay_together(self) -> None:
+        """Have the ledger tie the views, if no relation holds them together any more: the next run, too, is to
+        show them at one cut."""
+        views = self._state.scope.views.items()
+        strict = {
+            n: v.definition.relations
+            for n, v in views
+            if v.definition.level is not Level.CONVERGENT
+        }
+        if len(tuple(partition(strict))) > 1:
+            self._state.do(out.TieViews(frozenset(strict)))
 
     def _definitions(self) -> out.CommitDefinitions:
         """What the ledger is to say of the changes that were taken, in one entry: all views or none."""

@@ -340,6 +340,8 @@ class GroupWork:
                 failpoint("schema-taken")
             case m.LookForDecision():
                 self._look_for_decision(action)
+            case m.TieViews(views):
+                around.epochs.tie(views)
             case m.TellChange(plan, is_applied):
                 self.approval, self._asked_for = None, ""
                 if is_applied:

@@ -429,6 +429,7 @@ class EngineWorld:
         ledger.views |= {view.name: view for view in action.views}
         ledger.ended |= {view.name: effect.reason for view, effect, _ in action.ended}
         ledger.taken |= dict.fromkeys(action.told, action.taken)
+        self._committed_ties()
 
     def _read(self, group: int, read: m.ReadWhole) -> None:
         """An audit: what the group's views would be, computed from their sources alone."""
