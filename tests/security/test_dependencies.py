@@ -43,15 +43,21 @@ def test_nothing_is_taken_from_an_address_or_a_repository():
     assert from_elsewhere == []
 
 
+REASONS = {
+    # Given functions, not texts: no name or value of a source is in what it makes.
+    "src/viewkeeper/sources/postgres/pgoutput.py": "a decoder made for the columns of one relation",
+}
+
+
 def test_no_code_of_ours_runs_what_it_was_given_as_text():
-    """eval, exec, pickle from files, shells: each use needs a reason, and there is none today."""
+    """eval, exec, pickle from files, shells: each use needs a reason (`REASONS`)."""
     forbidden = re.compile(
         r"(?<![.\w])(eval|exec)\(|pickle\.loads?\(|os\.system\(|shell=True|yaml\.load\(|tarfile\.open\("
     )
     found = [
-        f"{file.relative_to(ROOT)}:{number}"
+        str(file.relative_to(ROOT))
         for file in sorted((ROOT / "src").rglob("*.py"))
-        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
+        for line in file.read_text(encoding="utf-8").splitlines()
         if forbidden.search(line)
     ]
-    assert found == []
+    assert found == list(REASONS)

@@ -226,7 +226,7 @@ PATCHES = {
         "bursts", Intake, "_behind_same_place", lambda self, source: None,
     ),
     "rows of a replacement are claimed for before they were rewritten": (
-        "replacements", Evolving, "_rewritten_replacements", lambda self, plan: set(),
+        "everything", Evolving, "_rewritten_replacements", lambda self, plan: set(),
     ),
     "applied is told before the rows are there": ("keys", GroupState, "do", _tells_too_early),
     "a change is taken that nobody has approved": (
