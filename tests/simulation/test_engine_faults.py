@@ -130,10 +130,6 @@ def _columns_untold(self, item, wanted):
 _told = SimulatedSource._told
 
 
-def _by_names_of_today(tables, catalog, lineages):
-    return _read_knowledge(tables, catalog)
-
-
 def _refused_if_absent(tables, catalog, lineages):
     found = _read_knowledge(tables, catalog, lineages)
     if found.notes:
@@ -208,9 +204,6 @@ PATCHES = {
     "columns change and nobody is told": ("schema", SimulatedSource, "_told", _columns_untold),
     "a view follows the old one of two exchanged tables": (
         "keys", sources, "reported", _told_otherwise(_exchange_told_as_rename),
-    ),
-    "what is known of replacements is lost by a restart": (
-        "replacements", beginnings, "read_knowledge", _by_names_of_today,
     ),
     "a run does not begin where a replacement is gone": (
         "replacements", beginnings, "read_knowledge", _refused_if_absent,

@@ -263,7 +263,7 @@ class Intake:
         """
         again = list(sources)
         places = dict(since)
-        behind = {source: self._behind_same_place(source) for source in sources}
+        behind = {s: self._behind_same_place(s) for s in sources if s in self.fed}
         for source in again:
             for message in self.held.pop(source, ()):
                 if isinstance(message, Unit):

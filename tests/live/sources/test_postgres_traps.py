@@ -14,7 +14,7 @@ from viewkeeper.errors import SourceError
 from viewkeeper.sources.backoff import Backoff
 from viewkeeper.sources.interface import SourceTransaction
 from viewkeeper.sources.opening import open_source
-from viewkeeper.sources.postgres import replication, settling
+from viewkeeper.sources.postgres import replication, visibility_fence
 from viewkeeper.sources.postgres.links import Links
 from viewkeeper.sources.urls import parse_source_url
 
@@ -127,9 +127,11 @@ def test_a_commit_before_the_feed_s_start_that_is_not_visible_yet_is_waited_for(
     database, source, monkeypatch, careful
 ):
     """The feed does not deliver it any more, so the first cut must show it."""
-    monkeypatch.setattr(settling, "PATIENCE", Backoff(first_seconds=0.01, patience_seconds=0.2))
+    monkeypatch.setattr(
+        visibility_fence, "PATIENCE", Backoff(first_seconds=0.01, patience_seconds=0.2)
+    )
     if not careful:
-        monkeypatch.setattr(settling.Settling, "settle", lambda self: None)
+        monkeypatch.setattr(visibility_fence.Settling, "settle", lambda self: None)
     with Stalled(database, "INSERT INTO things VALUES (2, 'stalled')"):
         start = source.start_position()
         if careful:
@@ -152,7 +154,9 @@ def test_a_commit_before_the_feed_s_start_that_is_not_visible_yet_is_waited_for(
 
 def test_the_first_cut_of_a_new_process_waits_too(database, source, monkeypatch):
     """Its feed starts where the former one stopped, and perhaps is not open yet."""
-    monkeypatch.setattr(settling, "PATIENCE", Backoff(first_seconds=0.01, patience_seconds=0.2))
+    monkeypatch.setattr(
+        visibility_fence, "PATIENCE", Backoff(first_seconds=0.01, patience_seconds=0.2)
+    )
     with Stalled(database, "INSERT INTO things VALUES (2, 'stalled')"):
         with database.open() as fresh, pytest.raises(SourceError) as caught:
             fresh.cut(RELATIONS)
@@ -162,7 +166,9 @@ def test_the_first_cut_of_a_new_process_waits_too(database, source, monkeypatch)
 def test_a_transaction_that_is_at_work_for_long_does_not_keep_cuts_away(
     database, source, monkeypatch
 ):
-    monkeypatch.setattr(settling, "PATIENCE", Backoff(first_seconds=0.01, patience_seconds=0.2))
+    monkeypatch.setattr(
+        visibility_fence, "PATIENCE", Backoff(first_seconds=0.01, patience_seconds=0.2)
+    )
     slow, prepared = database.writer(), database.writer()
     slow.begin()
     slow.run("INSERT INTO things VALUES (2, 'slow')")
@@ -187,7 +193,9 @@ def test_a_transaction_that_is_at_work_for_long_does_not_keep_cuts_away(
 def test_who_can_not_see_what_others_wait_for_is_told_what_to_grant(
     database, source, writer, monkeypatch
 ):
-    monkeypatch.setattr(settling, "PATIENCE", Backoff(first_seconds=0.01, patience_seconds=0.2))
+    monkeypatch.setattr(
+        visibility_fence, "PATIENCE", Backoff(first_seconds=0.01, patience_seconds=0.2)
+    )
     writer.run("CREATE ROLE clerk LOGIN")
     url = parse_source_url(database.url, "src")
     links = Links("src", replace(url, user="clerk"))

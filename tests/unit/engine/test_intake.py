@@ -212,6 +212,14 @@ def test_a_source_that_is_read_again_takes_the_other_parts_of_its_units_with_it(
     assert group.told == [("b", 7), ("a", 3), ("b", 8), ("b", 9)]
 
 
+def test_a_source_that_the_group_does_not_read_goes_back_with_the_other_parts_of_a_unit():
+    group = following()
+    group.generation["a"] = 1
+    parts = delivered(transaction("a", 3)), delivered(transaction("c", 5))
+    group.bring(unit(*parts, a=1, c=4))
+    assert group.sent_back == [("c", 4)]
+
+
 def test_a_unit_that_was_on_its_way_when_a_source_went_back_is_read_again_whole():
     group = following()
     group.generation["a"] = 1
