@@ -207,7 +207,7 @@ def test_who_can_not_see_what_others_wait_for_is_told_what_to_grant(
 
     try:
         with Stalled(database, "INSERT INTO things VALUES (2, 'stalled')"):
-            mine = settling.Settling("src", links.ask)
+            mine = visibility_fence.Settling("src", links.ask)
             mine.draw_fence()
             with pytest.raises(SourceError) as caught:
                 mine.settle()
