@@ -247,7 +247,9 @@ def _reshaped(
     if change.renamed_to is not None:
         after[change.renamed_to] = table
     elif change.after is not None and change.rewrites:
-        after[change.relation] = source.at(number)[change.relation]
+        rewritten = source.at(number).get(change.relation)
+        if rewritten is not None:  # else the same statement gave it another name
+            after[change.relation] = rewritten
     elif change.after is not None:
         rows = reshaped(table.rows, change.after.schema, change.renamed_columns)
         after[change.relation] = replace(table, rows=rows)
