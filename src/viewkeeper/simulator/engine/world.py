@@ -135,7 +135,7 @@ class EngineWorld:
                     if self.runs >= self.scenario.runs_min:
                         return
                     self._begin()
-                elif self._is_frozen():
+                elif self._is_frozen() and not self._tied.held:
                     if not self._people.changes_mind:
                         self.frozen = self._not_shown()
                         return
