@@ -211,17 +211,23 @@ class Engine:
         return {s: at for s, at in self._beginning.present.items() if s in used}
 
     def _aligned(self, views: Iterable[str]) -> list[tuple[list[str], dict[str, Position]]]:
-        """Views that stand at one cut, together with it."""
-        cuts: list[tuple[list[str], dict[str, Position]]] = []
-        for view in views:
-            mine = self._beginning.standing[view]
+        """Views that stand at one cut, together with it.
+
+        First those that read a common source: one that reads no source of a cut fits it as well as any other, and
+        must not be lost to the views that it shares a relation with.
+        """
+        cuts = [([view], dict(self._beginning.standing[view])) for view in views]
+        for must_share in (True, False):
+            found: list[tuple[list[str], dict[str, Position]]] = []
             for together, cut in cuts:
-                if all(cut.get(source, at) == at for source, at in mine.items()):
-                    together.append(view)
-                    cut.update(mine)
-                    break
-            else:
-                cuts.append(([view], dict(mine)))
+                for other in tuple(found):
+                    common = cut.keys() & other[1].keys()
+                    is_one = all(cut[source] == other[1][source] for source in common)
+                    if is_one and (common or not must_share):
+                        found.remove(other)
+                        together, cut = [*other[0], *together], other[1] | cut
+                found.append((together, cut))
+            cuts = found
         return cuts
 
     def _group(

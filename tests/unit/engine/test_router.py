@@ -34,3 +34,17 @@ def test_a_feed_goes_back_to_where_a_group_stands():
     made._follow("crm", {"n": 6})
     (_, follow) = made._actions[0]
     assert follow.position == {"n": 6}
+
+
+def test_views_that_read_one_source_begin_together_whatever_else_would_fit():
+    """A view of another source fits any cut: it must not be lost to those that it shares a relation with."""
+    made = engine(0)
+    standing = {
+        "v0": {"s1": {"n": 3}, "s2": {"n": 4}},
+        "v1": {"s2": {"n": 0}, "s3": {"n": 3}},
+        "v2": {"s3": {"n": 3}},
+        "v3": {"s4": {"n": 1}},
+    }
+    made._beginning = SimpleNamespace(standing=standing)
+    found = [sorted(views) for views, _ in made._aligned(standing)]
+    assert sorted(found) == [["v0", "v3"], ["v1", "v2"]]
