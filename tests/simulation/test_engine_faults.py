@@ -218,9 +218,6 @@ PATCHES = {
     "what lies at the place that a feed goes back to is lost": (
         "bursts", Intake, "_behind_same_place", lambda self, source: None,
     ),
-    "rows of a replacement are claimed for before they were rewritten": (
-        "everything", Evolving, "_rewritten_replacements", lambda self, plan: set(),
-    ),
     "applied is told before the rows are there": ("keys", GroupState, "do", _tells_too_early),
     "a change is taken that nobody has approved": (
         "approvals", Evolving, "take_next", _asks_nobody,
