@@ -324,3 +324,21 @@ def test_a_reader_takes_nothing_past_its_end_and_leaves_nothing():
         ByteReader(b"abc", "big").terminated()
     with pytest.raises(Malformed):
         ByteReader(b"\xff\0", "big").terminated()
+
+
+@pytest.mark.parametrize("kind, seconds", [("datetime", 5), ("timestamp", 4), ("time", 3)])
+def test_a_fraction_has_no_more_digits_than_its_column(kind, seconds):
+    # Found after three CPU minutes: DATETIME(3) with 462.6 milliseconds, which the server would show as 462.
+    read = log_reader(Column("v", kind, scale=3))
+    at_zero = {
+        "datetime": 0x80_0000_0000 + ((2020 * 13 + 1) << 22) + (1 << 17),
+        "timestamp": 1,
+        "time": 0x80_0000,
+    }[kind]
+    for fraction, is_right in ((4620, True), (4626, False)):
+        data = at_zero.to_bytes(seconds, "big") + fraction.to_bytes(2, "big")
+        if is_right:
+            assert "462" in str(read(data, 0)[0])
+        else:
+            with pytest.raises(Malformed, match="more than 3 digits"):
+                read(data, 0)

@@ -240,11 +240,17 @@ def _log_decimal(precision: int, scale: int) -> Reader:
     return read
 
 
-def _fraction(data: bytes, scale: int) -> int:
-    """Microseconds from the bytes behind the seconds."""
-    micros = int.from_bytes(data, "big") * (1, 10_000, 10_000, 100, 100, 1, 1)[scale]
+def _microseconds(fraction: int, scale: int) -> int:
+    """From the number behind the seconds, which has an even count of digits.
+
+    A column of an odd scale has a zero as its last digit. Another one is refused: the server shows such a value
+    without the digit, and its clients would see another row than we.
+    """
+    micros = fraction * (1, 10_000, 10_000, 100, 100, 1, 1)[scale]
     if micros > 999_999:
         raise Malformed(f"a second has {micros} microseconds")
+    if micros % 10 ** (6 - scale):
+        raise Malformed(f"{micros} microseconds have more than {scale} digits")
     return micros
 
 
@@ -253,7 +259,12 @@ def _datetime_from(scale: int) -> Callable[[bytes], Any]:
         packed = int.from_bytes(data[:5], "big") - 0x80_0000_0000
         clock = packed & 0x1FFFF
         months, day = packed >> 22, packed >> 17 & 31
-        moment = (clock >> 12, clock >> 6 & 63, clock & 63, _fraction(data[5:], scale))
+        moment = (
+            clock >> 12,
+            clock >> 6 & 63,
+            clock & 63,
+            _microseconds(int.from_bytes(data[5:], "big"), scale),
+        )
         return _datetime(months // 13, months % 13, day, *moment)
 
     return convert
@@ -261,7 +272,8 @@ def _datetime_from(scale: int) -> Callable[[bytes], Any]:
 
 def _timestamp_from(scale: int) -> Callable[[bytes], Any]:
     def convert(data: bytes) -> Any:
-        seconds, micros = int.from_bytes(data[:4], "big"), _fraction(data[4:], scale)
+        seconds = int.from_bytes(data[:4], "big")
+        micros = _microseconds(int.from_bytes(data[4:], "big"), scale)
         if not seconds and not micros:
             return None  # how 0000-00-00 00:00:00 is stored
         return _EPOCH + dt.timedelta(seconds=seconds, microseconds=micros)
@@ -275,10 +287,10 @@ def _time_from(scale: int) -> Callable[[bytes], Any]:
         packed = int.from_bytes(data, "big") - (0x80_0000 << fraction_bits)
         negative, packed = packed < 0, abs(packed)
         clock, rest = packed >> fraction_bits, packed & (1 << fraction_bits) - 1
-        micros = rest * (1, 10_000, 10_000, 100, 100, 1, 1)[scale]
+        micros = _microseconds(rest, scale)
         hours, minutes, seconds = clock >> 12, clock >> 6 & 63, clock & 63
-        if hours > 838 or minutes > 59 or seconds > 59 or micros > 999_999:
-            raise Malformed(f"a TIME is {hours}:{minutes}:{seconds} and {micros} microseconds")
+        if hours > 838 or minutes > 59 or seconds > 59:
+            raise Malformed(f"a TIME is {hours}:{minutes}:{seconds}")
         return _time_text(negative, hours, minutes, seconds, micros, scale)
 
     return convert
