@@ -326,7 +326,7 @@ def test_a_reader_takes_nothing_past_its_end_and_leaves_nothing():
         ByteReader(b"\xff\0", "big").terminated()
 
 
-@pytest.mark.parametrize("kind, seconds", [("datetime", 5), ("timestamp", 4), ("time", 3)])
+@pytest.mark.parametrize(("kind", "seconds"), [("datetime", 5), ("timestamp", 4), ("time", 3)])
 def test_a_fraction_has_no_more_digits_than_its_column(kind, seconds):
     # Found after three CPU minutes: DATETIME(3) with 462.6 milliseconds, which the server would show as 462.
     read = log_reader(Column("v", kind, scale=3))
