@@ -27,6 +27,12 @@ FAMILIES = {
     ),
     "replacements": Mix(schema_changes=4, has_replacements=True, kills=3, audits=2, closing=6),
     "periodic": Mix(transactions=24, views_max=6, is_periodic=True, is_calm=True),
+    "conditions": Mix(
+        transactions=24, views_max=6, is_periodic=True, is_calm=True, has_conditions=True
+    ),
+    "conditions and changes": Mix(
+        transactions=20, schema_changes=2, kills=3, failures=2, has_conditions=True, closing=6
+    ),
     "slow": Mix(transactions=24, views_max=6, is_slow=True),
     "periods": Mix(
         transactions=20,

@@ -10,7 +10,7 @@ import pytest
 from simulation.engine_worlds import ALL, FAMILIES, is_found_out, played, played_in
 from slices import seeds
 from viewkeeper.algebra import Bag
-from viewkeeper.engine import batches, commits, cuts, evolving, intake
+from viewkeeper.engine import batches, commits, cuts, evolving, intake, relevance
 from viewkeeper.engine.batches import Batches
 from viewkeeper.engine.commits import Commits
 from viewkeeper.engine.evolving import Evolving
@@ -18,6 +18,7 @@ from viewkeeper.engine.group_state import GroupState
 from viewkeeper.engine.intake import Intake
 from viewkeeper.engine.jobs import Jobs
 from viewkeeper.engine.machine import GroupMachine
+from viewkeeper.engine.view import View
 from viewkeeper.merging.table import ViewUpdateTable
 from viewkeeper.protocols.messages import Reflected
 from viewkeeper.simulator.engine.world import EngineWorld
@@ -193,10 +194,28 @@ _announce = ViewUpdateTable.announce
 
 
 def _in_one_row(batch, concerned, held):
-    yield batch, held.is_held(concerned(batch), {a.origin.source for a in batch})
+    views = concerned(batch)
+    yield batch, views, held.is_held(views, {a.origin.source for a in batch})
+
+
+def _only_what_was_put_in(arrivals, name):
+    for arrival in arrivals:
+        yield from (r for n, c in arrival.transaction.changes if n == name for r in c.inserted)
 
 
 WRONG_PARTS = {
+    "a row that leaves a view is not looked at": (
+        relevance,
+        "_rows",
+        _only_what_was_put_in,
+        "conditions and changes",
+    ),
+    "what a condition rules out waits for the view": (
+        View,
+        "row_tests",
+        {},
+        "conditions",
+    ),
     "what failed is forgotten": (Batches, "give_up", _what_was_not_begun, "kills"),
     "positions are committed before their rows": (
         Commits,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from viewkeeper.engine.relevance import Relevance
 from viewkeeper.engine.schema_changes import Evolution
 from viewkeeper.engine.view import View
 from viewkeeper.sources.interface import Position
@@ -48,13 +49,10 @@ class Scope:
         """The source's relations that are read."""
         return tuple(name.relation for name in self.relations if name.source == source)
 
-    def concerned(self, changed: set[RelationName]) -> tuple[str, ...]:
-        """The views that read one of these relations."""
-        return tuple(
-            name
-            for name, view in self.views.items()
-            if not changed.isdisjoint(view.definition.relations)
-        )
+    @cached_property
+    def relevance(self) -> Relevance:
+        """Which views transactions concern."""
+        return Relevance(self.views)
 
     def cuts_of(self, reached: Mapping[str, Position]) -> dict[str, dict[str, Position]]:
         """Each view's own cut: the positions of the sources that it reads."""

@@ -42,6 +42,8 @@ class Mix:
     has_keys: bool = False
     # Views of every level, with outer joins and sums; some wait for an approval.
     has_levels: bool = False
+    # Views select rows of what they join.
+    has_conditions: bool = False
     has_approvals: bool = False
     # Every source has a relation that may stand for another one.
     has_replacements: bool = False
@@ -187,6 +189,8 @@ class _Draw:
         for place, name in enumerate(picked[1:], 1):
             joins += f" {kind} {name} AS x{place} ON x{place - 1}.k = x{place}.k"
         columns = ["x0.k AS k", *(f"x{place}.v AS v{place}" for place in range(len(picked)))]
+        if self._mix.has_conditions:
+            joins += self._condition(len(picked))
         is_grouped = self._mix.has_levels and self._random.random() < 0.15
         if is_grouped and "protocol" not in headers:
             joins += " GROUP BY x0.k"
@@ -196,6 +200,15 @@ class _Draw:
         if self._mix.has_approvals:
             headers += self._random.choice(("", "-- evolve: approve\n", "-- evolve: freeze\n"))
         return f"{headers}SELECT {', '.join(columns)} FROM {joins}"
+
+    def _condition(self, relations: int) -> str:
+        """Conditions on rows of one relation each; of some relations all rows count."""
+        said = [
+            self._random.choice((f"x{place}.w < 3", f"x{place}.w = 3 OR x{place}.v < 2"))
+            for place in range(relations)
+            if self._random.random() < 0.7
+        ]
+        return " WHERE " + " AND ".join(f"({each})" for each in said) if said else ""
 
     # -- what happens ------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from viewkeeper.consistency import SourceHistories, check
 from viewkeeper.consistency.checker import Undecided
 from viewkeeper.engine.view import View
 from viewkeeper.simulator.engine.promises import broken_promises
+from viewkeeper.simulator.engine.selection import selects
 from viewkeeper.simulator.engine.sources import SimulatedSource
 from viewkeeper.simulator.engine.updates import Tables, Write, reshaped
 from viewkeeper.simulator.engine.warehouse import Shown
@@ -125,15 +126,12 @@ class _Judge:
         """Whether several transactions that concern the views came in with one state."""
         new: set[tuple[str, int]] = set()
         for name, earlier in before.items():
-            read = set(shown.views[name].definition.relations)
-            for source in shown.views[name].definition.sources:
+            definition = shown.views[name].definition
+            for source in definition.sources:
                 log = self._world.sources[source].log
                 entries = log[int(earlier.cut.get(source, 0)) : int(shown.cut[source])]
                 for item in (item for entry in entries for item in entry):
-                    if isinstance(item, SourceTransaction) and any(
-                        RelationName(source, c.relation) in read and (c.deleted or c.inserted)
-                        for c in item.changes
-                    ):
+                    if isinstance(item, SourceTransaction) and selects(definition, item):
                         new.add((source, int(item.identity)))
         alone = {each for each in new if not self._is_between_ties(*each)}
         if len(alone) + (alone != new) > 1:
