@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from unit.views import rich
-from unit.views.random_texts import Texts
+from unit.sql import rich
+from unit.sql.random_texts import Texts
 from viewkeeper.algebra.bag import Bag
 from viewkeeper.algebra.types import INTEGER, STRING, Schema
+from viewkeeper.sql.parser import parse_view
 from viewkeeper.views.assembly import evaluated
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
-from viewkeeper.views.parsing.parser import parse_view
 from viewkeeper.views.relevance import row_tests
 
 SCHEMA = Schema.of(k=INTEGER, v=INTEGER, name=STRING)

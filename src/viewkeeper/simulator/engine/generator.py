@@ -31,6 +31,11 @@ class Mix:
 
     transactions: int = 14
     views_max: int = 4
+    # The exact number of views and of sources, where it is not 0.
+    views: int = 0
+    sources: int = 0
+    # What views promise; each of these is as likely as the others.
+    levels: tuple[str, ...] = ("complete", "complete", "complete", "strong")
     schema_changes: int = 0
     global_transactions: int = 0
     kills: int = 0
@@ -69,7 +74,8 @@ class _Draw:
         self._random = randomness = random.Random(seed)
         self._seed = seed
         self._mix = mix
-        self._sources = [f"s{n}" for n in range(1, randomness.randint(2, 3) + 1)]
+        drawn = randomness.randint(2, 3)
+        self._sources = [f"s{n}" for n in range(1, (mix.sources or drawn) + 1)]
         # What each source holds when all that was drawn so far has happened.
         self._now: dict[str, dict[str, Table]] = {}
         self._fresh = 0
@@ -159,7 +165,8 @@ class _Draw:
         )
         names = [f"{source}.{name}" for source in self._sources for name in ("a", "b")]
         found: dict[str, View] = {}
-        for number in range(self._random.randint(2, self._mix.views_max)):
+        drawn = self._random.randint(2, self._mix.views_max)
+        for number in range(self._mix.views or drawn):
             text = self._text(names, number)
             view = f"v{number}"
             definition = parse_view(view, text, catalog)
@@ -167,7 +174,7 @@ class _Draw:
         return found
 
     def _text(self, names: list[str], number: int) -> str:
-        level = self._random.choice(("complete", "complete", "complete", "strong"))
+        level = self._random.choice(self._mix.levels)
         kind, headers = "JOIN", ""
         if self._mix.has_levels:
             # A convergent view stands where it likes; what replaces what is known at one place for all.

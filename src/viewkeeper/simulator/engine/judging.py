@@ -40,6 +40,8 @@ class EngineVerdict:
     changing: int
     # What the run was made of: transactions, schema changes that were taken, unions, kills and others.
     counts: Mapping[str, int] = field(default_factory=dict)
+    # Of each view that could be decided without claims: the level that it reached, and the one it promised.
+    levels: Mapping[str, tuple[Level, Level]] = field(default_factory=dict)
 
 
 def judged(world: EngineWorld) -> EngineVerdict:
@@ -55,7 +57,7 @@ def judged(world: EngineWorld) -> EngineVerdict:
         **world.counts,
     }
     states = len(world.ledger.shown)
-    return EngineVerdict(tuple(problems), states, judge.changing, counts)
+    return EngineVerdict(tuple(problems), states, judge.changing, counts, judge.levels)
 
 
 class _Judge:
@@ -63,6 +65,7 @@ class _Judge:
         self._world = world
         self._known: dict[tuple[ViewDefinition, tuple[tuple[str, float], ...]], Bag | str] = {}
         self.changing = 0
+        self.levels: dict[str, tuple[Level, Level]] = {}
 
     def problems(self) -> Iterator[str]:
         yield from self._wrong_states()
@@ -179,6 +182,7 @@ class _Judge:
                 wanted = min(wanted, Level.STRONG)
             if _is_convergent(view):
                 wanted = Level.CONVERGENT
+            self.levels[name] = verdict.level, wanted
             if not verdict.meets(wanted):
                 yield f"{name} is {verdict.level}, not {wanted}: {verdict.problem}"
 
