@@ -27,6 +27,15 @@ FAMILIES = {
     ),
     "replacements": Mix(schema_changes=4, has_replacements=True, kills=3, audits=2, closing=6),
     "periodic": Mix(transactions=24, views_max=6, is_periodic=True, is_calm=True),
+    "blocks": Mix(transactions=20, views_max=3, kills=2, failures=2, has_blocks=True),
+    "blocks and changes": Mix(
+        transactions=20,
+        schema_changes=2,
+        global_transactions=3,
+        kills=2,
+        has_blocks=True,
+        closing=6,
+    ),
     "conditions": Mix(
         transactions=24, views_max=6, is_periodic=True, is_calm=True, has_conditions=True
     ),

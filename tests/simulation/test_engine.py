@@ -16,6 +16,7 @@ from viewkeeper.engine.commits import Commits
 from viewkeeper.engine.evolving import Evolving
 from viewkeeper.engine.group_state import GroupState
 from viewkeeper.engine.intake import Intake
+from viewkeeper.engine.integrator import Integrator
 from viewkeeper.engine.jobs import Jobs
 from viewkeeper.engine.machine import GroupMachine
 from viewkeeper.engine.view import View
@@ -203,7 +204,33 @@ def _only_what_was_put_in(arrivals, name):
         yield from (r for n, c in arrival.transaction.changes if n == name for r in c.inserted)
 
 
+def _ends_block_at_once(self):
+    self.end_block()
+    return False
+
+
+def _a_state_for_each(batch):
+    return list(range(len(batch)))
+
+
+def _one_more(self):
+    return self._in_block > self._block
+
+
 WRONG_PARTS = {
+    "a block has one transaction too many": (Integrator, "is_full", property(_one_more), "blocks"),
+    "a block is shown before it is whole": (
+        Integrator,
+        "waits_for_block",
+        property(_ends_block_at_once),
+        "blocks",
+    ),
+    "every transaction of a block has a state": (
+        commits,
+        "states_of",
+        _a_state_for_each,
+        "blocks",
+    ),
     "a row that leaves a view is not looked at": (
         relevance,
         "_rows",

@@ -43,16 +43,18 @@ class Batches:
         self._kinds: set[tuple[tuple[str, ...], str]] | None = set()
         self._new: list[Arrival] = []
         self._not_before = -math.inf
+        self._arrived_at = -math.inf
         self._weights: dict[RelationName, float] = {}
         self._weighed_at = -math.inf
 
     def begin_periods(self, now: float) -> None:
         self._begun_at = dict.fromkeys(self._periods, now)
 
-    def tell_managers(self) -> None:
+    def tell_managers(self, now: float) -> None:
         state = self._state
         arrivals, state.intake.arrived = state.intake.arrived, []
         if arrivals:
+            self._arrived_at = now
             state.backlog_rows += sum(arrival.rows for arrival in arrivals)
             if self._kinds is not None:
                 self._new += arrivals
@@ -61,9 +63,8 @@ class Batches:
     def begin_again(self, uncommitted: Iterable[Arrival]) -> None:
         """From the last committed state: new managers, an empty table, all that is not applied."""
         state = self._state
-        state.intake.takes_stretches = all(
-            view.choice.is_incremental for view in state.scope.views.values()
-        )
+        is_plain = all(view.choice.is_incremental for view in state.scope.views.values())
+        state.intake.takes_stretches = is_plain and state.scope.block == 1
         arrivals = tuple(state.intake.begin_again(state.scope, uncommitted))
         state.applied = dict.fromkeys(state.scope.sources, 0)
         periods = {n: period_seconds(v.definition) for n, v in state.scope.views.items()}
@@ -94,6 +95,8 @@ class Batches:
     def wake(self, now: float) -> None:
         """Have the machine look again when something that waits may go on."""
         state = self._state
+        if state.intake.integrator.waits_for_block:
+            state.wake(self._arrived_at + state.limits.block_seconds)
         if state.intake.has_work and now < self._not_before:
             state.wake(self._not_before)
         if state.intake.has_work or state.jobs.waiting:
@@ -129,9 +132,22 @@ class Batches:
 
     def may_begin(self, now: float) -> bool:
         state = self._state
+        self._end_block(now)
         if state.is_resting or state.intake.due or state.pending.new or state.readers:
             return False
         return bool(self._held(now)[1]) or self._may_close(now) or state.jobs.must_tell
+
+    def _end_block(self, now: float) -> None:
+        """A block with fewer transactions is shown where nothing has arrived for a while, at the group's end, and where
+        too much is held."""
+        state = self._state
+        integrator, limits = state.intake.integrator, state.limits
+        if not integrator.waits_for_block:
+            return
+        is_cut_short = state.intake.end is not None or state.holds_too_much
+        is_quiet = now >= self._arrived_at + limits.block_seconds
+        if is_cut_short or is_quiet or not limits.heeds_periods:
+            integrator.end_block()
 
     def _may_close(self, now: float) -> bool:
         """Whether something has arrived that need not wait: all views that it concerns can begin, and nothing of

@@ -20,6 +20,8 @@ from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
 
 KEYS = 3
+# How long a block may wait for its transactions where nothing else is to end it.
+BLOCK_PATIENCE_SECONDS = 1e6
 SCHEMA = Schema.of(k=INTEGER, v=INTEGER, w=INTEGER)
 # With a column that tells rows apart.
 KEYED = Schema((Field("i", INTEGER), *SCHEMA))
@@ -47,6 +49,8 @@ class Mix:
     has_keys: bool = False
     # Views of every level, with outer joins and sums; some wait for an approval.
     has_levels: bool = False
+    # Some views show a state for several transactions.
+    has_blocks: bool = False
     # Views select rows of what they join.
     has_conditions: bool = False
     has_approvals: bool = False
@@ -100,6 +104,10 @@ class _Draw:
                 limits,
                 kept_batches_max=self._random.choice((1, 3, 64)),
                 backlog_rows_max=self._random.choice((5, 500_000, 500_000)),
+            )
+        if mix.has_blocks:
+            limits = replace(
+                limits, block_seconds=self._random.choice((1.0, BLOCK_PATIENCE_SECONDS))
             )
         slow = [n for n in views if mix.is_slow and self._random.random() < 0.5]
         return EngineScenario(
@@ -187,6 +195,8 @@ class _Draw:
             level, headers = "strong", "-- protocol: periodic\n"
             headers += f"-- every: {self._random.choice((3, 20, 40))} s\n"
         headers += f"-- consistency: {level}\n"
+        if self._mix.has_blocks and level == "complete":
+            headers += self._random.choice(("", "-- block: 2\n", "-- block: 4\n"))
         if is_periodic:
             pass  # it is computed from its sources, whatever it is
         elif level == "strong" and kind == "JOIN" and "refresh" not in headers:

@@ -8,6 +8,7 @@ independent checker decides once more, by search, without any claim.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -16,6 +17,8 @@ from viewkeeper.algebra.types import Schema
 from viewkeeper.consistency import SourceHistories, check
 from viewkeeper.consistency.checker import Undecided
 from viewkeeper.engine.view import View
+from viewkeeper.protocols.choice import block_size
+from viewkeeper.simulator.engine.generator import BLOCK_PATIENCE_SECONDS
 from viewkeeper.simulator.engine.promises import broken_promises
 from viewkeeper.simulator.engine.selection import selects
 from viewkeeper.simulator.engine.sources import SimulatedSource
@@ -119,6 +122,7 @@ class _Judge:
                         yield f"state {number} of {name} goes back at {source}"
             if before and shown.is_step and self._is_complete(shown):
                 yield from self._skipped(number, shown, before)
+                yield from self._broken_block(number, shown, before)
             last |= dict.fromkeys(shown.rows, shown)
 
     @staticmethod
@@ -137,8 +141,34 @@ class _Judge:
                     if isinstance(item, SourceTransaction) and selects(definition, item):
                         new.add((source, int(item.identity)))
         alone = {each for each in new if not self._is_between_ties(*each)}
-        if len(alone) + (alone != new) > 1:
+        if len(alone) + (alone != new) > block_of(shown):
             yield f"state {number} shows {sorted(new)} at once"
+
+    def _broken_block(
+        self, number: int, shown: Shown, before: Mapping[str, Shown]
+    ) -> Iterator[str]:
+        """Whether a state has fewer transactions more than a block has, though others were still to come.
+
+        Where groups unite, where global transactions make blocks longer, and where a pause ends blocks nothing is counted.
+        """
+        world, block = self._world, block_of(shown)
+        scripts = world.scenario.scripts.values()
+        is_tied = any(update.tie for s in scripts for update in s if isinstance(update, Write))
+        patience = world.scenario.limits.block_seconds
+        is_ended = patience < BLOCK_PATIENCE_SECONDS or shown.quiet_seconds >= patience
+        if block == 1 or is_ended or is_tied or world.counts["unions"]:
+            return
+        relations = {name for view in shown.views.values() for name in view.definition.relations}
+        cuts = {s: max(e.cut.get(s, 0) for e in before.values()) for s in shown.cut}
+        found = sum(
+            any(RelationName(source, c.relation) in relations for c in item.changes)
+            for source, since in cuts.items()
+            for entry in world.sources[source].log[int(since) : int(shown.cut[source])]
+            for item in entry
+            if isinstance(item, SourceTransaction)
+        )
+        if found != block:
+            yield f"state {number} shows {found} transactions, and not a block of {block}"
 
     def _is_between_ties(self, source: str, number: int) -> bool:
         """Whether it may be of one unit with others: global transactions that feeds deliver in different orders
@@ -171,7 +201,7 @@ class _Judge:
             histories = _histories(world, definition, shown[0].cut)
             states = [(each.rows[name],) for each in shown]
             try:
-                verdict = check([definition], histories, states)
+                verdict = check([definition], histories, states, block=max(map(block_of, shown)))
             except Undecided:
                 continue
             fills = sum(not each.is_step for each in shown)
@@ -213,6 +243,11 @@ def _histories(
             )
             found.append(Transaction(source, len(found) + 1, changes))
     return SourceHistories(initial, scripts)
+
+
+def block_of(shown: Shown) -> int:
+    """How many transactions lie between two states of views that move together, by their texts."""
+    return math.lcm(*(block_size(view.definition) for view in shown.views.values()))
 
 
 def _is_convergent(view: View) -> bool:

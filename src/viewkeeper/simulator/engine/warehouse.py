@@ -21,6 +21,8 @@ class Shown:
     cut: Mapping[str, float]
     # Whether it was reached by one transaction (or one global one) after the state before.
     is_step: bool = True
+    # For how long no feed had delivered anything.
+    quiet_seconds: float = 0.0
 
 
 @dataclass
@@ -35,6 +37,8 @@ class SimulatedLedger:
     ties: list[tuple[str, ...]] = field(default_factory=list)
     shown: list[Shown] = field(default_factory=list)
     commits: int = 0
+    # For how long no feed has delivered anything.
+    quiet_seconds: float = 0.0
 
     @property
     def standing(self) -> dict[str, Positions]:
@@ -49,5 +53,6 @@ class SimulatedLedger:
                 {name: self.views[name] for name in names},
                 dict(cut),
                 is_step,
+                self.quiet_seconds,
             )
         )

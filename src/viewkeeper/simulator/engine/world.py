@@ -87,7 +87,7 @@ class EngineWorld:
         self._told_at: dict[tuple[str, int], int] = {}
         self._plans: list[Foreseen] = []
         self.frozen: set[str] = set()
-        self.now = 0.0
+        self.now = self._delivered_at = 0.0
         self.runs = 0
         self._begin()
 
@@ -131,6 +131,7 @@ class EngineWorld:
         for _ in range(STEPS_MAX):
             moves = self._moves()
             if not moves:
+                self._end_blocks()
                 if self._is_over():
                     if self.runs >= self.scenario.runs_min:
                         return
@@ -156,6 +157,12 @@ class EngineWorld:
             if not self.random.randrange(10):
                 self._pass_time()
         raise Stuck(f"not over after {STEPS_MAX} steps: {self._described()}")
+
+    def _end_blocks(self) -> None:
+        """Nothing is left to happen: what waits for more transactions has waited long enough."""
+        waits = [g.is_idle and g.intake.integrator.waits_for_block for g in self.engine.groups]
+        if any(waits):
+            self.now += self.scenario.limits.block_seconds
 
     @property
     def _is_filled(self) -> bool:
@@ -252,7 +259,10 @@ class EngineWorld:
     def _arrive(self, name: str) -> None:
         """All that is on its way, in order."""
         while self._on_their_way[name]:
-            self._step(m.FeedDelivered(self._on_their_way[name].popleft()))
+            delivery = self._on_their_way[name].popleft()
+            if delivery.items:
+                self._delivered_at = self.now
+            self._step(m.FeedDelivered(delivery))
 
     def _next_action(self, group: int) -> None:
         action = self._queues[group].popleft()
@@ -469,6 +479,7 @@ class EngineWorld:
                 for name, found in changes.items():
                     if number in found:
                         ledger.extents[name] = ledger.extents[name] + found[number]
+            ledger.quiet_seconds = self.now - self._delivered_at
             is_last = state == max(commit.states)
             claim = _numbers(commit.positions) if is_last else cut
             ledger.show(commit.views, claim)
