@@ -39,10 +39,11 @@ from viewkeeper.evolution.rewriting import EvolvingView
 from viewkeeper.evolution.states import TRANSITIONS, Happening, State
 from viewkeeper.evolution.synchronization import Synchronized, synchronized
 from viewkeeper.protocols.messages import InstallChange, Reflected
-from viewkeeper.simulator.choices import Commit, DeliverMessage, DeliverQuestion
+from viewkeeper.simulator.choices import DeliverMessage, DeliverQuestion
 from viewkeeper.simulator.evolution.checking import judged
 from viewkeeper.simulator.evolution.scenario import EvolutionScenario
 from viewkeeper.simulator.evolution.world import EvolutionWorld
+from viewkeeper.simulator.kernel.world import Commit
 from viewkeeper.sql.parser import parse_view
 from viewkeeper.timeline import Cut, Transaction
 from viewkeeper.views.assembly import evaluated

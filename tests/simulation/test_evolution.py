@@ -43,7 +43,7 @@ from viewkeeper.simulator.evolution.world import (
     EvolutionScheduler,
     EvolutionWorld,
 )
-from viewkeeper.simulator.scheduling import run_to_end
+from viewkeeper.simulator.kernel.scheduling import run_to_end
 from viewkeeper.sql.parser import parse_view
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.assembly import evaluated

@@ -1,23 +1,8 @@
-"""What can happen next in a simulated world, where several worlds have it."""
+"""How messages arrive in the worlds that do not stand on the kernel yet."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-
-@dataclass(frozen=True, order=True)
-class Commit:
-    """A source commits its next transaction, and announces it."""
-
-    source: str
-
-
-@dataclass(frozen=True, order=True)
-class Reveal:
-    """A committed transaction becomes visible to queries (only with inversions a step of its own)."""
-
-    source: str
-    number: int
 
 
 @dataclass(frozen=True, order=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import typing
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
 from viewkeeper.algebra import Bag
+from viewkeeper.protocols.inbox import AnswerMessage, Message, SettledMessage, TransactionMessage
 from viewkeeper.protocols.messages import (
     AnswerArrived,
     AskSource,
@@ -15,7 +16,7 @@ from viewkeeper.protocols.messages import (
     Part,
     Reflected,
 )
-from viewkeeper.simulator.choices import Commit, Reveal
+from viewkeeper.simulator.kernel.world import Act, Commit, Node, Reveal
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.assembly import Assembly
 from viewkeeper.views.definition import RelationName
@@ -31,7 +32,7 @@ class Numbered(typing.Protocol):
 Made = TypeVar("Made", bound=Numbered)
 
 
-class ScriptedSource(ABC, Generic[Made]):
+class ScriptedSource(Node, ABC, Generic[Made]):
     """Commits what its script says, one after the other.
 
     Committed and visible are two things: with ``inversions`` a query sees what has been revealed so
@@ -47,8 +48,9 @@ class ScriptedSource(ABC, Generic[Made]):
 
     @property
     def choices(self) -> list[Commit | Reveal]:
-        """What the source could do next by itself."""
-        more = [Commit(self.name)] if self.committed < len(self.script) else []
+        more: list[Commit | Reveal] = (
+            [Commit(self.name)] if self.committed < len(self.script) else []
+        )
         return [*more, *(Reveal(self.name, number) for number in self.invisible)]
 
     @property
@@ -85,6 +87,8 @@ class ScriptedSource(ABC, Generic[Made]):
 class SimulatedSource(ScriptedSource[Transaction]):
     """A source of transactions that answers the questions of view managers."""
 
+    answers_at_once = True
+
     def __init__(
         self,
         name: str,
@@ -93,12 +97,28 @@ class SimulatedSource(ScriptedSource[Transaction]):
         embody: Callable[[Bag], Any] = lambda bag: bag,
         *,
         inversions: bool = False,
+        assemblies: tuple[Assembly, ...] = (),
     ) -> None:
         embodied = tuple(
             t._replace(changes=tuple((r, embody(rows)) for r, rows in t.changes)) for t in script
         )
         super().__init__(name, embodied, inversions=inversions)
         self._contents = {r: embody(rows) for r, rows in initial.items() if r.source == name}
+        self.assemblies = assemblies
+
+    def act(self, act: Act) -> Iterable[Message]:
+        """Commit, or reveal; what is announced of it."""
+        match act:
+            case Commit():
+                transaction = self.commit()
+                yield TransactionMessage(transaction, self.settled)
+            case Reveal(_, number):
+                if self.reveal(number):
+                    yield SettledMessage(self.settled)
+
+    def step(self, sender: str, event: AskSource) -> Iterable[Message]:
+        """Answer at this moment."""
+        yield AnswerMessage(self.answer(event, self.assemblies))
 
     def take_effect(self, made: Transaction) -> None:
         for name, change in made.changes:

@@ -12,8 +12,8 @@ from viewkeeper.lab.trials.trial import Trial, Wish
 from viewkeeper.protocols.registry import PROTOCOLS, unknown_protocol
 from viewkeeper.protocols.simplistic import Simplistic
 from viewkeeper.simulator.generator import Shape, Size
+from viewkeeper.simulator.kernel.world import Network
 from viewkeeper.simulator.rings.run import RING_PROTOCOLS
-from viewkeeper.simulator.scenario import Network
 
 # These have several relations at a source, also where the view manager of the same name has not.
 MULTI_RELATION = (*MEDIATED, Simplistic.name)

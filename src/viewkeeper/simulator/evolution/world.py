@@ -26,10 +26,11 @@ from viewkeeper.evolution.messages import (
 )
 from viewkeeper.evolution.versions import ViewVersion
 from viewkeeper.protocols.messages import InstallChange, SourceSettled
-from viewkeeper.simulator.choices import Commit, DeliverMessage, DeliverQuestion, Reveal
+from viewkeeper.simulator.choices import DeliverMessage, DeliverQuestion
 from viewkeeper.simulator.evolution.scenario import EvolutionScenario
 from viewkeeper.simulator.evolution.source import EvolvingSource
-from viewkeeper.simulator.scheduling import Moody
+from viewkeeper.simulator.kernel.scheduling import PhasedScheduler
+from viewkeeper.simulator.kernel.world import Commit, Reveal
 from viewkeeper.timeline import Cut
 
 Choice = Commit | Reveal | DeliverQuestion | DeliverMessage
@@ -149,7 +150,7 @@ class EvolutionWorld:
         invariant(self.management.is_idle, "nothing can happen, and the management waits")
 
 
-class EvolutionScheduler(Moody):
+class EvolutionScheduler(PhasedScheduler):
     """Chooses at random among what could happen; moods as in `SeededScheduler`."""
 
     def __init__(self, seed: int) -> None:
@@ -162,7 +163,7 @@ class EvolutionScheduler(Moody):
     def _weight(self, choice: Choice) -> float:
         match choice:
             case Commit():
-                return self.mood.value
+                return self.phase.value
             case DeliverQuestion() | Reveal():
                 return 0.3  # much happens on the way
             case DeliverMessage():

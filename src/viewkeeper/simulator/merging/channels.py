@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from viewkeeper.simulator.choices import Commit, Deliver, Reveal
+from viewkeeper.simulator.choices import Deliver
+from viewkeeper.simulator.kernel.world import Commit, Reveal
 
 INTEGRATOR, MERGE, WAREHOUSE = "integrator", "merge", "warehouse"
 
