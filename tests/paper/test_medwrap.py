@@ -264,11 +264,12 @@ def test_a_wrapper_that_compensates_too_little_is_caught(broken: type[MedwrapWra
         return broken(mediation, source, detection=Detection.QUEUE_ORDER)
 
     for seed in range(200):
-        world = MedwrapWorld(medwrap_scenario(seed), wrapper)
+        scenario = medwrap_scenario(seed)
+        world = MedwrapWorld(scenario, wrapper)
         scheduler = SeededScheduler(seed)
         while (choice := scheduler.choose(world)) is not None:
             world.take(choice)
-        if not judged(MedwrapOptions(), seed, world.scenario, world).verdict.meets(Level.STRONG):
+        if not judged(MedwrapOptions(), seed, scenario, world).verdict.meets(Level.STRONG):
             return
     pytest.fail("200 seeds, and nothing was found")
 

@@ -63,7 +63,7 @@ class OrderedMedwrap(Medwrap):
 
 
 class OrderedMre(OrderedMedwrap):
-    """The same with wrappers that store their source's part of the view."""
+    """MEDWRAP in the order of arrival, with wrappers that store their source's part of the view."""
 
     name = "mre"
     paper = "MEDWRAP, section 5"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -141,3 +141,5 @@ class RingProtocol:
     name: ClassVar[str]
     level: ClassVar[Level] = Level.STRONG
     paper: ClassVar[str]
+    # Makes the machines of one view from its definition, its extent and its relations' contents.
+    system: ClassVar[Callable[..., RingSystem]]

@@ -8,10 +8,10 @@ from typing import Any
 
 from viewkeeper.algebra.expressions import Column, Output
 from viewkeeper.consistency.histories import ViewStates
-from viewkeeper.errors import invariant
 from viewkeeper.protocols.quiescent_ring import QuiescentRing, Refresh
+from viewkeeper.protocols.registry import RINGS
 from viewkeeper.protocols.ring import Ring
-from viewkeeper.protocols.ring_machines import RingProtocol, RingSystem
+from viewkeeper.protocols.ring_machines import RingSystem
 from viewkeeper.protocols.ring_terms import RingTerms
 from viewkeeper.simulator.generator import Size, random_scenario
 from viewkeeper.simulator.kernel.journal import Journal
@@ -21,10 +21,6 @@ from viewkeeper.simulator.run import Outcome, judged
 from viewkeeper.simulator.scenario import Scenario
 from viewkeeper.views.definition import Term, ViewDefinition
 from viewkeeper.views.level import Level
-
-RING_PROTOCOLS: dict[str, type[RingProtocol]] = {
-    protocol.name: protocol for protocol in (Ring, QuiescentRing, RingTerms)
-}
 
 
 @dataclass(frozen=True)
@@ -45,19 +41,14 @@ class RingOptions:
     @property
     def level(self) -> Level:
         """Strong; one update at a time leaves no state out."""
-        return Level.COMPLETE if self.one_at_a_time else RING_PROTOCOLS[self.protocol].level
+        return Level.COMPLETE if self.one_at_a_time else RINGS[self.protocol].level
 
     def system(self, definition: ViewDefinition, extent: Any, contents: Any) -> RingSystem:
         """The machines for one view."""
-        one = self.one_at_a_time
-        if self.protocol == Ring.name:
-            return Ring.system(definition, extent, contents, one_at_a_time=one)
-        if self.protocol == RingTerms.name:
-            return RingTerms.system(definition, extent, contents, one_at_a_time=one)
-        invariant(self.protocol == QuiescentRing.name, f"{self.protocol} is not a ring")
-        return QuiescentRing.system(
-            definition, extent, contents, one_at_a_time=one, refresh=self.refresh
-        )
+        settings: dict[str, Any] = {"one_at_a_time": self.one_at_a_time}
+        if self.protocol == QuiescentRing.name:
+            settings["refresh"] = self.refresh
+        return RINGS[self.protocol].system(definition, extent, contents, **settings)
 
     @property
     def demands(self) -> Demands:
