@@ -44,11 +44,11 @@ from viewkeeper.simulator.evolution.world import (
     EvolutionWorld,
 )
 from viewkeeper.simulator.scheduling import run_to_end
+from viewkeeper.sql.parser import parse_view
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.assembly import evaluated
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
-from viewkeeper.views.parsing.parser import parse_view
 
 SEEDS = seeds(300, "VIEWKEEPER_EVOLUTION_SEEDS")
 CHUNK = 100
