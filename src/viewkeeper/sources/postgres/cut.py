@@ -16,8 +16,9 @@ taken, the cut is lost, and a new one is opened.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -80,6 +81,10 @@ class PostgresCut(Cut):
     ) -> None:
         self._source = source
         self._open = True
+        # What others join the snapshot by; None before it is asked for.
+        self._exported: str | None = None
+        # The cut's tables as they were when the snapshot was taken: a question must find them so.
+        self._tokens: dict[int, Token] = {}
         self._link: ArrowLink = source.links.lend()
         try:
             if shared is None:
@@ -108,7 +113,7 @@ class PostgresCut(Cut):
             raise _not_primary(self._source.name)
         self.life = started
         self.bound = make_position(system, timeline, lsn_number(insert))
-        self._snapshot_text, self._exported = snapshot, None
+        self._snapshot_text = snapshot
         self._snapshot = Snapshot.parsed(snapshot)
         if lsn_number(flushed) < lsn_number(insert):
             self._source.links.hasten()
@@ -134,7 +139,7 @@ class PostgresCut(Cut):
         if any(now[name].oid != each.oid for name, each in expected.items()):
             return False
         self._describe(now)
-        self._tokens = self._look()
+        self._tokens = self._source.watch.tokens(each.oid for each in now.values())
         return True
 
     def _lock(self, relations: Sequence[Described]) -> None:
@@ -166,15 +171,10 @@ class PostgresCut(Cut):
 
     def _describe(self, now: Mapping[str, Described]) -> None:
         self._described = dict(now)
-        # What must not be another when a question is asked.
-        self._tokens: dict[int, Token] = {}
         self._blocks: dict[str, int] = {}
         self.schemas: Mapping[str, RelationSchema] = {
             name: each.relation for name, each in now.items()
         }
-
-    def _look(self) -> dict[int, Token]:
-        return self._source.watch.tokens(each.oid for each in self._described.values())
 
     @contextmanager
     def _holding(self, relations: Sequence[Described]) -> Iterator[None]:
@@ -251,16 +251,22 @@ class PostgresCut(Cut):
             if c.codec is not None
         )
         sql = f"SELECT {chosen} FROM {each.quoted}"
-        if question.keys is None:
-            answers = (lambda c=c: self._link.batches(sql + c) for c in self._ranges(question))
-        else:
-            keys = [self._column(each, name) for name in question.key_columns]
-            arrays = key_arrays(question.keys, keys, KEYS_PER_QUESTION_MAX)
-            answers = (lambda a=a: self._keyed(sql, keys, a) for a in arrays)
-        for answer in answers:
+        for answer in self._answers(sql, each, question):
             with self._holding([each]):
                 for batch in answer():
                     yield fitted(batch, target, self._source.name, question.relation)
+
+    def _answers(
+        self, sql: str, each: Described, question: KeyedRead
+    ) -> Iterator[Callable[[], Iterator[pa.RecordBatch]]]:
+        """The question in pieces that are asked for one by one."""
+        if question.keys is None:
+            for condition in self._ranges(question):
+                yield partial(self._link.batches, sql + condition)
+            return
+        keys = [self._column(each, name) for name in question.key_columns]
+        for arrays in key_arrays(question.keys, keys, KEYS_PER_QUESTION_MAX):
+            yield partial(self._keyed, sql, keys, arrays)
 
     def _keyed(
         self, sql: str, key_columns: Sequence[Column], arrays: pa.RecordBatch
