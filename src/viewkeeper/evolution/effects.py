@@ -36,7 +36,6 @@ from viewkeeper.evolution.synchronization import (
 )
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.printing import view_sql
-from viewkeeper.views.pruning import pruned
 
 Views = Mapping[str, EvolvingView]
 
@@ -168,7 +167,7 @@ def _adaptation(
 ) -> tuple[Method, str]:
     """How the extent would be brought over, were nothing else to happen meanwhile."""
     try:
-        queries = plan(pruned(view.definition), pruned(after.definition), mapping)
+        queries = plan(view.definition, after.definition, mapping)
     except NotApplicable as obstacle:
         return Method.RECOMPUTE, str(obstacle)
     return (Method.KEPT if queries.substitute is None else Method.MAP_VA), ""
