@@ -264,7 +264,7 @@ class EngineWorld:
     def _manager_done(self, group: int, view: str) -> None:
         managers = self._managers[group]
         job, cuts = managers.todo[view].popleft()
-        if view in job.concerned and not self._is_lost(group, cuts, job.job):
+        if view in job.concerned and not self._is_refused(group, cuts, job.job):
             change = {view: managers.computed(view, job, cuts)}
             self._step((group, m.ChangeComputed(job.job, view, change)))
 
@@ -392,20 +392,26 @@ class EngineWorld:
     def _is_lost(
         self, group: int, cuts: Mapping[str, SimulatedCut], job: int | None = None
     ) -> bool:
-        """Whether cuts can be asked nothing any more; the group hears of it.
+        """Whether cuts can be asked nothing any more; the group hears of it."""
+        lost = [name for name, cut in cuts.items() if cut.is_lost]
+        if lost:
+            self._step((group, m.Failed(_away(lost[0]), job)))
+        return bool(lost)
+
+    def _is_refused(
+        self, group: int, cuts: Mapping[str, SimulatedCut], job: int | None = None
+    ) -> bool:
+        """Whether a question at cuts is not answered; the group hears of it.
 
         Some databases refuse to answer at a cut once a relation of it has another schema, others answer as of before.
         """
-        error: SourceError | None = None
-        for name, cut in cuts.items():
-            if cut.is_lost:
-                error = _away(name)
-            elif cut.is_outdated and self.random.randrange(2):
-                self.counts["broken queries"] += 1
-                error = cut_rules.broken_types(name, "the schema of before", "another one")
-        if error is not None:
-            self._step((group, m.Failed(error, job)))
-        return error is not None
+        broken = [name for name, cut in cuts.items() if cut.is_outdated]
+        if not broken or self.random.randrange(2):
+            return self._is_lost(group, cuts, job)
+        self.counts["broken queries"] += 1
+        error = cut_rules.broken_types(broken[0], "the schema of before", "another one")
+        self._step((group, m.Failed(error, job)))
+        return True
 
     # -- computing ---------------------------------------------------------------------------------
 
@@ -421,7 +427,7 @@ class EngineWorld:
 
     def _fill(self, group: int, fill: m.FillViews) -> None:
         cuts = self._cuts.pop((group, fill.ticket))
-        if self._is_lost(group, cuts):
+        if self._is_refused(group, cuts):
             return
         contents = Contents(cuts, self._managers[group].views)
         contents.take_back_reflected(fill.waiting, fill.reflected)
