@@ -43,11 +43,11 @@ from viewkeeper.simulator.choices import Commit, DeliverMessage, DeliverQuestion
 from viewkeeper.simulator.evolution.checking import judged
 from viewkeeper.simulator.evolution.scenario import EvolutionScenario
 from viewkeeper.simulator.evolution.world import EvolutionWorld
+from viewkeeper.sql.parser import parse_view
 from viewkeeper.timeline import Cut, Transaction
 from viewkeeper.views.assembly import evaluated
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName, ViewDefinition
-from viewkeeper.views.parsing.parser import parse_view
 from viewkeeper.views.pruning import pruned
 
 R, S, T, P = (

@@ -41,7 +41,7 @@ from viewkeeper.evolution.reading import Relations, joined
 from viewkeeper.views.assembly import Assembly
 from viewkeeper.views.definition import LOCAL, Occurrence, RelationName, Term, ViewDefinition
 from viewkeeper.views.pruning import pruned
-from viewkeeper.views.sql import expression_sql
+from viewkeeper.views.spark_sql import expression_sql
 from viewkeeper.views.upkeep import Upkeep
 
 # The occurrence that stands for R_V, S_NV or ΔR in the term over which differences are carried.

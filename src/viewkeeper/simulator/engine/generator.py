@@ -15,9 +15,9 @@ from viewkeeper.evolution.preferences import preferences_of
 from viewkeeper.simulator.engine import alterations
 from viewkeeper.simulator.engine.beginnings import EngineScenario
 from viewkeeper.simulator.engine.updates import Alter, Statement, Table, Update, Write, altered
+from viewkeeper.sql.parser import parse_view
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
-from viewkeeper.views.parsing.parser import parse_view
 
 KEYS = 3
 SCHEMA = Schema.of(k=INTEGER, v=INTEGER, w=INTEGER)
