@@ -10,9 +10,8 @@ import pytest
 from simulation.engine_worlds import is_found_out, played
 from slices import CHECKING, seeds
 from viewkeeper.algebra.expressions import Column, Output
-from viewkeeper.engine.failures import Failures
+from viewkeeper.engine import failures
 from viewkeeper.engine.pending_changes import PendingChanges
-from viewkeeper.engine.router import Engine
 from viewkeeper.engine.schema_changes import Evolution
 from viewkeeper.evolution.map_va import MapVA
 from viewkeeper.evolution.mapping import EvolutionMapping
@@ -67,15 +66,6 @@ def one_step(self, views):
     return tuple(sorted((others - used) & known))
 
 
-def never(self, *arguments):
-    return False
-
-
-def at_once(self, now):
-    self.broken = None
-    return True
-
-
 WRONG = {
     "R_V counts join partners": (MapVA, "r_v", with_partners),
     "rows of the lost relation stay": (MapVA, "delta_r", only_what_is_new),
@@ -91,8 +81,7 @@ WRONG = {
         as_if_nothing_had_jumped,
     ),
     "what stands for a substitute is not followed": (Evolution, "watched", one_step),
-    "a change that a watching view has taken counts for readers": (Engine, "_awaits", never),
-    "a broken query does not wait for its cause": (Failures, "await_cause", at_once),
+    "a broken query is an error like any other": (failures, "BROKEN", ()),
 }
 
 

@@ -95,7 +95,7 @@ class ChangeComputed:
 
 @dataclass(frozen=True)
 class Failed:
-    """An action could not be carried out, or a job not computed (``job``).
+    """An action could not be carried out, a job not computed (``job``), or cuts not opened (``ticket``).
 
     After ``is_final`` it is not known what the warehouse has: the group can't go on.
     """
@@ -103,6 +103,7 @@ class Failed:
     error: BaseException
     job: int | None = None
     is_final: bool = False
+    ticket: int | None = None
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from viewkeeper.evolution.map_va import MapVA
+from viewkeeper.evolution.map_va import MapVA, NotApplicable, plan
+from viewkeeper.evolution.mapping import EvolutionMapping
 from viewkeeper.evolution.reading import Relations
+from viewkeeper.views.definition import ViewDefinition
 
 
 class Method(enum.Enum):
@@ -39,16 +41,27 @@ class Adapted:
     queries: Mapping[str, Any]
 
 
-def adapted(plan: MapVA, extent: Any, relations: Relations) -> Adapted:
+def adaptation_of(
+    old: ViewDefinition, new: ViewDefinition, mapping: EvolutionMapping
+) -> tuple[Method, str]:
+    """How an extent would be brought over, were nothing else to happen meanwhile; and why it must be recomputed."""
+    try:
+        found = plan(old, new, mapping)
+    except NotApplicable as obstacle:
+        return Method.RECOMPUTE, str(obstacle)
+    return (Method.KEPT if found.substitute is None else Method.MAP_VA), ""
+
+
+def adapted(queries: MapVA, extent: Any, relations: Relations) -> Adapted:
     """The view's new extent; ``relations`` are at the cut that ``extent`` belongs to."""
-    v0 = plan.v0(extent)
-    if plan.substitute is None:
+    v0 = queries.v0(extent)
+    if queries.substitute is None:
         return Adapted(v0, {"V⁰": v0})
-    r_v = plan.r_v(extent)
-    s_nv = plan.s_nv(relations)
-    delta_r = plan.delta_r(s_nv, r_v)
+    r_v = queries.r_v(extent)
+    s_nv = queries.s_nv(relations)
+    delta_r = queries.delta_r(s_nv, r_v)
     results = {"V⁰": v0, "R_V": r_v, "S_NV": s_nv, "ΔR": delta_r}
     if delta_r.is_empty():
         return Adapted(v0, results)
-    delta_v = plan.delta_v(delta_r, relations)
-    return Adapted(plan.new_extent(v0, delta_v), {**results, "ΔV": delta_v})
+    delta_v = queries.delta_v(delta_r, relations)
+    return Adapted(queries.new_extent(v0, delta_v), {**results, "ΔV": delta_v})

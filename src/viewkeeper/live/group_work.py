@@ -123,7 +123,8 @@ class GroupWork:
                 self._carry_out(action)
             except BaseException as error:
                 is_final = not isinstance(action, READS)
-                self._step(m.Failed(error, is_final=is_final))
+                ticket = action.ticket if isinstance(action, m.OpenCuts) else None
+                self._step(m.Failed(error, is_final=is_final, ticket=ticket))
             finally:
                 self._actions.task_done()
         self._actions.task_done()

@@ -123,7 +123,9 @@ class _Draw:
         if self._mix.shows_keys:
             others = [*self._sources[1:], self._sources[0]]
             pairs = [(f"{s}.a", f"{o}.c") for s, o in zip(self._sources, others, strict=True)]
-            pairs += [(f"{s}.{one}", f"{s}.{by}") for s in self._sources for one, by in ("bc", "cb")]
+            pairs += [
+                (f"{s}.{one}", f"{s}.{by}") for s in self._sources for one, by in ("bc", "cb")
+            ]
         return {
             "replacements": [
                 {"relation": one, "by": by, "containment": "equal", "attributes": same}

@@ -375,7 +375,8 @@ class EngineWorld:
         if self._failures and not self.random.randrange(15):
             self._failures -= 1
             self.counts["failures"] += 1
-            self._step((group, m.Failed(_away(next(iter(action.relations))))))
+            error = _away(next(iter(action.relations)))
+            self._step((group, m.Failed(error, ticket=action.ticket)))
             return
         cuts = {name: self.sources[name].cut(r) for name, r in action.relations.items()}
         for name, cut in cuts.items():
@@ -384,7 +385,7 @@ class EngineWorld:
                 error = SourceError(
                     "unknown-relation", what, source=name, retryable=False, hint="await its cause"
                 )
-                self._step((group, m.Failed(error)))
+                self._step((group, m.Failed(error, ticket=action.ticket)))
                 return
         self._cuts[group, action.ticket] = cuts
         self._step((group, m.CutsOpened(action.ticket, cuts)))
