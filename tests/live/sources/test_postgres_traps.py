@@ -249,7 +249,7 @@ def test_a_cut_that_does_not_look_at_its_tables_answers_wrongly(
 
 
 @pytest.mark.parametrize("statements", ALTERATIONS)
-def test_an_owner_waits_for_no_open_cut_and_the_cut_knows_that_it_is_lost(
+def test_an_owner_waits_for_no_open_cut_and_the_cut_knows_that_it_was_overtaken(
     database, source, noted, statements
 ):
     impatient = database.writer()
@@ -260,7 +260,7 @@ def test_an_owner_waits_for_no_open_cut_and_the_cut_knows_that_it_is_lost(
             impatient.run(statement)
         with pytest.raises(SourceError) as caught:
             state(cut)
-        assert (caught.value.code, caught.value.retryable) == ("cut-lost", True)
+        assert (caught.value.code, caught.value.retryable) == ("cut-overtaken", True)
     impatient.close()
 
 
@@ -302,7 +302,7 @@ def test_a_large_table_is_locked_for_some_of_its_blocks_at_a_time(
         impatient.run("TRUNCATE things")
         with pytest.raises(SourceError) as caught:
             list(cut.read(KeyedRead("things", ("id",))))
-        assert caught.value.code == "cut-lost"
+        assert caught.value.code == "cut-overtaken"
     impatient.close()
 
 
@@ -320,17 +320,17 @@ def test_parts_of_parts_have_every_row_once(source, writer, monkeypatch, parts):
     assert sorted(found) == list(range(1, 101))
 
 
-def test_another_connection_at_a_cut_knows_that_it_is_lost(source, writer):
+def test_another_connection_at_a_cut_knows_that_it_was_overtaken(source, writer):
     with source.cut(RELATIONS) as cut, cut.twin() as twin:
         assert state(twin) == state(cut)
         writer.run("TRUNCATE things")
         for each in (cut, twin):
             with pytest.raises(SourceError) as caught:
                 state(each)
-            assert caught.value.code == "cut-lost"
+            assert caught.value.code == "cut-overtaken"
         with pytest.raises(SourceError) as caught, cut.twin() as late:
             state(late)
-        assert caught.value.code == "cut-lost"
+        assert caught.value.code == "cut-overtaken"
 
 
 def test_prepared_transactions_are_reflected_from_their_second_phase_on(source, writer):

@@ -30,6 +30,7 @@ from viewkeeper.sources.interface import (
     SourceTransaction,
     broken_query,
     cut_lost,
+    cut_overtaken,
 )
 from viewkeeper.sources.mariadb.catalogue import Catalogue, Table, quoted, refuse_problems
 from viewkeeper.sources.mariadb.columns import Column
@@ -218,15 +219,15 @@ class MariaDBCut(Cut):
         yield from self._executed(sql, (), schema)
 
     def _executed(self, sql: str, parameters: Sequence[Any], schema: Schema) -> Iterator[list[Row]]:
-        if self._closed or not self._link.open:
-            raise self._lost("its connection has ended")
         try:
+            if self._closed or not self._link.open:
+                raise self._lost("its connection has ended")
             with translated(self._source, f"query source {self._source} at a cut"):
                 yield from execute(self._link, sql, parameters, schema, self._charsets, BATCH_ROWS)
         except SourceError as error:
             if self._gave_way_for:
-                reason = f"the owner waited to change {self._gave_way_for}"
-                raise self._lost(reason) from error
+                reason = f"its owner waits to change {self._gave_way_for}"
+                raise cut_overtaken(self._source, reason) from error
             if error.code == "connection-lost":
                 raise self._lost(error.detail) from error
             raise

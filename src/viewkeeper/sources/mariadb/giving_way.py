@@ -4,7 +4,7 @@ A cut's transaction keeps the definitions of the tables that it has read until i
 not let them go while the server keeps a binary log (measured on 10.11). An owner's ALTER TABLE waits for that, and
 every new reader of the table waits behind the owner. So, while cuts are open, it is tried again and again whether a
 reader of their tables would have to wait. If so, the cuts that have the table open are ended. Their questions fail
-with ``cut-lost``, and are asked again at a new cut, behind the owner's change.
+with ``cut-overtaken``, and are asked again at a new cut, behind the owner's change.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ TRUNCATE or a rewriting ALTER sees an empty table. LOCK TABLE itself takes no sn
 Locks last for one question, so that no owner waits long to alter a table. They are taken behind a savepoint;
 going back to it lets them go, and the snapshot stays. Between two questions a table may be altered, rewritten or
 emptied. So each question looks at its tables, under its own locks: if one is not as it was when the snapshot was
-taken, the cut is lost, and a new one is opened.
+taken, the cut was overtaken, and a new one is opened.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from viewkeeper.sources.interface import (
     SourceTransaction,
     broken_query,
     cut_lost,
+    cut_overtaken,
 )
 from viewkeeper.sources.postgres.catalogue import Column, Described, quote
 from viewkeeper.sources.postgres.codec import codec_of_result
@@ -178,7 +179,7 @@ class PostgresCut(Cut):
 
     @contextmanager
     def _holding(self, relations: Sequence[Described]) -> Iterator[None]:
-        """Lock relations for one question. Raises SourceError ``cut-lost`` where one has changed since the snapshot."""
+        """Lock relations for one question. Raises SourceError ``cut-overtaken`` where one is another by now."""
         with _translating(self):
             try:
                 self._lock(relations)
@@ -193,7 +194,7 @@ class PostgresCut(Cut):
         changed = [e.name for e in relations if now.get(e.oid) != self._tokens.get(e.oid)]
         if changed:
             detail = f"{', '.join(changed)} was altered, rewritten or emptied since it was opened"
-            raise cut_lost(self._source.name, detail)
+            raise cut_overtaken(self._source.name, detail)
 
     # -- what it reflects -------------------------------------------------------------------------
 
