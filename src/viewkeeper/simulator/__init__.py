@@ -11,6 +11,6 @@ view, one protocol, from a seed to a verdict.
 | `one_view`, `source`, `world` | a view as its readers see it; sources; the world of view managers that ask |
 | `run`, `exploration`, `comparison` | one seed, every interleaving, the table of a paper |
 | `charts`, `plots`, `svg` | what happened, drawn |
-| `rings`, `medwrap`, `merging`, `evolution` | other worlds, for protocols that are more than one view manager |
+| `rings`, `medwrap`, `merging` | other worlds, for protocols that are more than one view manager |
 | `engine` | worlds of whole groups of views: sources, feeds, cuts, kills, schema changes |
 """

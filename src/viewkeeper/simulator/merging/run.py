@@ -15,10 +15,9 @@ from viewkeeper.merging.complete_n import CompleteN, block_end
 from viewkeeper.merging.merge_groups import MergeGroups
 from viewkeeper.merging.mixtures import Promise, algorithm_for
 from viewkeeper.merging.table import ViewUpdateTable
-from viewkeeper.simulator.choices import Deliver
 from viewkeeper.simulator.kernel.scheduling import PhasedScheduler, run_to_end
 from viewkeeper.simulator.kernel.world import Commit, Network
-from viewkeeper.simulator.merging.channels import Choice, Refresh
+from viewkeeper.simulator.merging.channels import Choice, Deliver, Refresh
 from viewkeeper.simulator.merging.scenario import (
     MergeScenario,
     MergeSize,

@@ -26,7 +26,6 @@ from viewkeeper.merging.messages import (
 )
 from viewkeeper.protocols.inbox import Inbox, SettledMessage, TransactionMessage
 from viewkeeper.protocols.messages import AskSource, SourceSettled, TransactionArrived
-from viewkeeper.simulator.choices import Deliver
 from viewkeeper.simulator.kernel.world import Commit, Network, Reveal
 from viewkeeper.simulator.merging.channels import (
     INTEGRATOR,
@@ -34,6 +33,7 @@ from viewkeeper.simulator.merging.channels import (
     WAREHOUSE,
     Add,
     Choice,
+    Deliver,
     Drop,
     EndBlock,
     Envelope,
