@@ -21,18 +21,21 @@ def list_protocols(*, as_json: bool) -> None:
     table.add_column("assumes", ratio=3)
     table.add_column("paper", ratio=2)
     for entry in TRIED.values():
-        table.add_row(entry.name, str(entry.level), entry.needs, entry.paper, end_section=True)
+        table.add_row(
+            entry.name, str(entry.level), entry.needs, entry.machine.paper, end_section=True
+        )
     console().print(table)
 
 
 def listed() -> Iterator[dict[str, Any]]:
     """Everything that the lab can try; ``live``: views can be kept by it, outside the lab."""
     for record in TRIED.values():
+        machine = record.machine
         yield {
             "name": record.name,
             "level": str(record.level),
-            "assumes": vars(record.assumes) | {"at_sources": record.at_sources},
-            "paper": record.paper,
+            "assumes": vars(machine.assumes) | {"at_sources": machine.at_sources},
+            "paper": machine.paper,
             "summary": record.summary,
             "live": record.manager is not None,
             "variants": variants_of(record.name),

@@ -19,7 +19,7 @@ from viewkeeper.protocols.eca import ECA
 from viewkeeper.protocols.incremental import IncrementalView
 from viewkeeper.protocols.mediation import Mediation
 from viewkeeper.protocols.medwrap import Medwrap
-from viewkeeper.protocols.messages import Assumptions, Protocol
+from viewkeeper.protocols.messages import Protocol
 from viewkeeper.protocols.naive import Naive
 from viewkeeper.protocols.nested_sweep import NestedSweep
 from viewkeeper.protocols.ordered_medwrap import OrderedMre
@@ -35,7 +35,8 @@ from viewkeeper.protocols.sweep import Sweep
 from viewkeeper.views.definition import ViewDefinition
 from viewkeeper.views.level import Level
 
-BATCHED_SWEEP, RECOMPUTE, PERIODIC, VIRTUAL = "batched-sweep", "recompute", "periodic", "virtual"
+BATCHED_SWEEP, RECOMPUTE = BatchedSweep.name, Recompute.name
+PERIODIC, VIRTUAL = "periodic", "virtual"
 
 
 class World(enum.Enum):
@@ -62,34 +63,34 @@ class Manager(enum.Enum):
 
 @dataclass(frozen=True)
 class Registered:
-    """A protocol. ``machine`` is its class; ``asks`` what it asks of the sources, for people."""
+    """A protocol. What it promises, assumes and asks, its ``machine`` says: a class of this package.
 
-    name: str
+    ``world``: where it is tried; ``manager``: who keeps live views by it. None where that is nowhere.
+    """
+
     machine: type[Protocol] | type[RingProtocol]
-    asks: str
-    # Where it is tried, and who keeps views by it; None where that is nowhere.
     world: World | None = World.ASKING
     manager: Manager | None = Manager.PROTOCOL
-    # In words, what it needs where the sources are.
-    at_sources: str = ""
+    # The words of a header that is the same machine at other times.
+    other_name: str = ""
+    other_asks: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.other_name or self.machine.name
+
+    @property
+    def asks(self) -> str:
+        return self.other_asks or self.machine.asks
 
     @property
     def level(self) -> Level:
         return self.machine.level
 
     @property
-    def paper(self) -> str:
-        """The paper and its section."""
-        return self.machine.paper
-
-    @property
-    def assumes(self) -> Assumptions:
-        return getattr(self.machine, "assumes", Assumptions())
-
-    @property
     def needs(self) -> str:
         """In words, everything that it assumes."""
-        return self.at_sources or str(self.assumes)
+        return self.machine.at_sources or str(self.machine.assumes)
 
     @property
     def summary(self) -> str:
@@ -122,113 +123,33 @@ class Registered:
         return None
 
 
-_BESIDE = "a program beside the data of every source"
-
 REGISTRY: dict[str, Registered] = {
     record.name: record
     for record in (
+        Registered(BatchedSweep, manager=Manager.INCREMENTAL),
+        Registered(Sweep),
+        Registered(NestedSweep),
+        Registered(ParallelSweep),
+        Registered(Naive, manager=None),
+        Registered(Strobe),
+        Registered(CStrobe),
+        Registered(ECA),
+        Registered(Simplistic, World.SEVERAL_RELATIONS),
+        Registered(Medwrap, World.SEVERAL_RELATIONS, Manager.MEDWRAP),
+        Registered(OrderedMre, World.SEVERAL_RELATIONS, Manager.MRE),
+        Registered(Ring, World.RING, Manager.RING),
+        Registered(QuiescentRing, World.RING, Manager.RING),
+        Registered(RingTerms, World.RING, Manager.RING),
+        Registered(Recompute, manager=Manager.RECOMPUTE),
         Registered(
-            BATCHED_SWEEP,
-            BatchedSweep,
-            "rows by key, once per batch: n − 1 questions for each changed relation",
-            manager=Manager.INCREMENTAL,
-        ),
-        Registered("sweep", Sweep, "rows by key, n − 1 questions for each update"),
-        Registered(
-            "nested-sweep",
-            NestedSweep,
-            "rows by key, n − 1 questions for each composite of updates",
-        ),
-        Registered(
-            "parallel-sweep",
-            ParallelSweep,
-            "rows by key, n − 1 questions for each update, its two sides at once",
-        ),
-        Registered(
-            "naive",
-            Naive,
-            "as sweep, and believes every answer",
-            manager=None,
+            Recompute, None, Manager.RECOMPUTE, PERIODIC, "whole relations, once per period"
         ),
         Registered(
-            "strobe",
-            Strobe,
-            "rows by key, n − 1 questions for each insertion, none for a deletion",
-        ),
-        Registered(
-            "c-strobe",
-            CStrobe,
-            "as strobe, and again for what concurrent deletions took away",
-        ),
-        Registered(
-            "eca",
-            ECA,
-            "one question for each update, with compensation for all that are open",
-        ),
-        Registered(
-            "simplistic",
-            Simplistic,
-            "rows by key, Z − 1 questions for each update over Z relations",
-            World.SEVERAL_RELATIONS,
-        ),
-        Registered(
-            "medwrap",
-            Medwrap,
-            "joins by the source's own engine: one for the change, N − 1 over N sources",
-            World.SEVERAL_RELATIONS,
-            Manager.MEDWRAP,
-        ),
-        Registered(
-            "mre",
-            OrderedMre,
-            "each source's part once at the start; then one join for each update",
-            World.SEVERAL_RELATIONS,
-            Manager.MRE,
-            "room for a copy of every source's part of the view",
-        ),
-        Registered(
-            "ring",
-            Ring,
-            "rows by key where the token is: n visits for each turn",
-            World.RING,
-            Manager.RING,
-            _BESIDE,
-        ),
-        Registered(
-            "quiescent-ring",
-            QuiescentRing,
-            "rows by key where the token is: n visits, and none while nothing happens",
-            World.RING,
-            Manager.RING,
-            _BESIDE,
-        ),
-        Registered(
-            "ring-terms",
-            RingTerms,
-            "rows by key where the tokens are: one ring for each term",
-            World.RING,
-            Manager.RING,
-            _BESIDE,
-        ),
-        Registered(
-            RECOMPUTE,
             Recompute,
-            "whole relations, once per batch",
-            manager=Manager.RECOMPUTE,
-        ),
-        Registered(
-            PERIODIC,
-            Recompute,
-            "whole relations, once per period",
             None,
             Manager.RECOMPUTE,
-        ),
-        Registered(
             VIRTUAL,
-            Recompute,
             "whole relations, once per query; nothing is stored",
-            None,
-            Manager.RECOMPUTE,
         ),
     )
 }

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import typing
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from viewkeeper.algebra import Bag
 from viewkeeper.protocols.inbox import AnswerMessage, Message, SettledMessage, TransactionMessage
@@ -22,24 +21,14 @@ from viewkeeper.views.assembly import Assembly
 from viewkeeper.views.definition import RelationName
 
 
-class Numbered(typing.Protocol):
-    """What a script consists of."""
-
-    @property
-    def number(self) -> int: ...
-
-
-Made = TypeVar("Made", bound=Numbered)
-
-
-class ScriptedSource(Node, ABC, Generic[Made]):
+class ScriptedSource(Node, ABC):
     """Commits what its script says, one after the other.
 
     Committed and visible are two things: with ``inversions`` a query sees what has been revealed so
     far, in any order; else all that is committed.
     """
 
-    def __init__(self, name: str, script: tuple[Made, ...], *, inversions: bool) -> None:
+    def __init__(self, name: str, script: tuple[Transaction, ...], *, inversions: bool) -> None:
         self.name = name
         self.script = script
         self.inversions = inversions
@@ -58,19 +47,15 @@ class ScriptedSource(Node, ABC, Generic[Made]):
         """All up to this number are visible."""
         return min(self.invisible) - 1 if self.invisible else self.committed
 
-    def commit(self) -> Made:
+    def commit(self) -> Transaction:
         """Make the next thing of the script happen."""
         made = self.script[self.committed]
         self.committed += 1
         self.invisible.append(made.number)
-        if not self.inversions or self.is_seen_at_once(made):
+        if not self.inversions:
             for number in list(self.invisible):
                 self.reveal(number)
         return made
-
-    def is_seen_at_once(self, made: Made) -> bool:
-        """Whether it waits until all before it are visible, and then is itself."""
-        return False
 
     def reveal(self, number: int) -> bool:
         """Let queries see it from now on; whether more is settled than before."""
@@ -80,11 +65,11 @@ class ScriptedSource(Node, ABC, Generic[Made]):
         return self.settled > before
 
     @abstractmethod
-    def take_effect(self, made: Made) -> None:
+    def take_effect(self, made: Transaction) -> None:
         """Change what queries see."""
 
 
-class SimulatedSource(ScriptedSource[Transaction]):
+class SimulatedSource(ScriptedSource):
     """A source of transactions that answers the questions of view managers."""
 
     answers_at_once = True

@@ -33,7 +33,7 @@ class Forgetful(Sweep):
 @pytest.fixture
 def forgetful(monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setitem(PROTOCOLS, "forgetful", Forgetful)
-    monkeypatch.setitem(TRIED, "forgetful", Registered("forgetful", Forgetful, ""))
+    monkeypatch.setitem(TRIED, "forgetful", Registered(Forgetful))
     return "forgetful"
 
 

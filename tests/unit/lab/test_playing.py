@@ -68,6 +68,15 @@ def test_every_protocol_can_be_stepped_through(protocol):
         assert {key: count for key, count in reached.items() if count} == expected
 
 
+@pytest.mark.parametrize("protocol", TRIED)
+def test_in_every_world_messages_that_leave_arrive(protocol):
+    run = played_trial(protocol, 2, 3, 4)
+    labels = {message["label"] for message in run["steps"][-1]["on_the_way"]}
+    # Only the token of a basic ring moves for ever.
+    assert labels <= ({"token", "token of term 2"} if protocol in ("ring", "ring-terms") else set())
+    assert sum(bool(step["receives"]) for step in run["steps"]) > 4
+
+
 def test_a_ring_shows_its_token():
     run = played_trial("ring", 1, 3, 4)
     tokens = [step["token"] for step in run["steps"] if step["token"]]

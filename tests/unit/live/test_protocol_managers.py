@@ -49,7 +49,9 @@ def test_a_live_protocol_reaches_the_right_state_after_every_job(name, seed):
 
 def test_a_protocol_that_has_no_manager_is_refused_and_not_run_as_another(monkeypatch):
     """It ran as MEDWRAP, whatever it was."""
-    monkeypatch.setitem(LIVE, "forgotten", replace(LIVE["medwrap"], name="forgotten", manager=None))
+    monkeypatch.setitem(
+        LIVE, "forgotten", replace(LIVE["medwrap"], other_name="forgotten", manager=None)
+    )
     with pytest.raises(UsageError) as caught:
         world_of("forgotten", 0)
     assert caught.value.code == "unknown-protocol"

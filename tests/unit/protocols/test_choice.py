@@ -11,7 +11,7 @@ from docsite.view_classes import EXAMPLES, example, page
 from viewkeeper.errors import UsageError
 from viewkeeper.live.managers.manager_factory import MADE_BY
 from viewkeeper.protocols.choice import choice_for, period_seconds
-from viewkeeper.protocols.registry import LIVE, REGISTRY, Manager
+from viewkeeper.protocols.registry import LIVE, Manager
 from viewkeeper.sql.headers import PROTOCOLS
 from viewkeeper.views import Level
 
@@ -39,12 +39,6 @@ def test_a_protocol_that_no_record_names_is_refused():
 
 def test_every_kind_of_manager_has_one_factory_and_is_some_protocols():
     assert set(MADE_BY) == set(Manager) == {record.manager for record in LIVE.values()}
-
-
-def test_a_records_name_is_that_of_its_machine():
-    """But for two that are recompute at other times."""
-    others = {name for name, record in REGISTRY.items() if record.machine.name != name}
-    assert others == {"periodic", "virtual"}
 
 
 @pytest.mark.parametrize("name", sorted(EXAMPLES))

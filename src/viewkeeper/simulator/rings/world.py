@@ -68,7 +68,7 @@ class Demands:
     ticks: int = 0
 
 
-class RingSource(ScriptedSource[Transaction]):
+class RingSource(ScriptedSource):
     """A source with its data node: what it commits, the node knows at once."""
 
     def __init__(self, name: str, script: tuple[Transaction, ...], machine: DataNode) -> None:
