@@ -13,7 +13,7 @@ from viewkeeper.engine.succession import read_by
 from viewkeeper.engine.view import View
 from viewkeeper.evolution.knowledge_file import entries_of, read_knowledge
 from viewkeeper.simulator.engine.sources import SimulatedSource, position
-from viewkeeper.simulator.engine.updates import Table, Update
+from viewkeeper.simulator.engine.updates import Table, Update, Write
 from viewkeeper.simulator.engine.warehouse import SimulatedLedger
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import LOCAL, RelationName
@@ -46,6 +46,12 @@ class EngineScenario:
     def runs_min(self) -> int:
         """How many runs it takes until no view is to come or to go."""
         return max([1, *self.written.values(), *self.deleted.values()])
+
+    @property
+    def has_ties(self) -> bool:
+        """Whether some transactions are parts of global ones."""
+        updates = (update for script in self.scripts.values() for update in script)
+        return any(isinstance(update, Write) and update.tie for update in updates)
 
     def views_in(self, run: int) -> dict[str, View]:
         """The views that are written down when a run begins."""
