@@ -91,7 +91,7 @@ def starts_of(
     for name, source in sources.items():
         known = [cut[name]["n"] for cut in standing.values() if name in cut]
         routed[name] = min(known) if known else source.start
-    evolution = _evolution(scenario, views, new, routed, sources)
+    evolution = _evolution(scenario, views, new, sources)
     used = {n for view in new for n in views[view].definition.sources}
     resumed = {n for cut in standing.values() for n in cut}
     present = {n: position(sources[n].start) for n in sorted(used & resumed)}
@@ -121,13 +121,12 @@ def _evolution(
     scenario: EngineScenario,
     views: Mapping[str, View],
     new: frozenset[str],
-    routed: Mapping[str, int],
     sources: Mapping[str, SimulatedSource],
 ) -> Evolution:
-    """What relations are known as: as the views know them, others as they are where feeds begin."""
+    """What relations are known as: as the views know them, others as a run finds them when it begins."""
     relations: dict[RelationName, CatalogRelation] = {}
     for name, source in sources.items():
-        for relation, table in source.history[routed[name]].items():
+        for relation, table in source.now.items():
             known = RelationName(name, relation)
             relations[known] = CatalogRelation(known, table.rows.schema, table.key)
     # New views are written over the present; of what others read they are brought to where those stand.
