@@ -15,3 +15,7 @@ bench-check: install ## Fail when we have become slower by more than a third: ra
 .PHONY: bench-baseline
 bench-baseline: install ## Measure what bench-check compares with, and write it down
 	$(BIN)/python benchmarks/check.py --record
+
+.PHONY: bench-former
+bench-former: install ## The peers' workload on us and on an older revision, alternately (BEFORE=REVISION; about 10 minutes)
+	$(BIN)/python benchmarks/former.py --before $(BEFORE) --json build/former.json

@@ -9,12 +9,14 @@ import shutil
 import signal
 import subprocess
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from peers.task import Task
 
+HERE = Path(__file__).parents[1]
 SECONDS_MAX = 1_800.0
 SAMPLE_SECONDS = 0.3
 # Every so many samples the databases are looked at, too: dozens of processes that share a gigabyte, whose
@@ -41,14 +43,20 @@ class Outcome:
     failure: str = ""
 
 
-def carried_out(task: Task, python: Path, *, nice: int = 0) -> Outcome:
-    """Run a task in an environment, and wait for its answer. Its folder is gone afterwards."""
+def carried_out(
+    task: Task, python: Path, *, nice: int = 0, code: Sequence[Path] = (HERE,)
+) -> Outcome:
+    """Run a task in an environment, and wait for its answer. Its folder is gone afterwards.
+
+    ``code``: where its modules are looked for first, another revision's, for example.
+    """
     shutil.rmtree(task.scratch, ignore_errors=True)
     task.scratch.mkdir(parents=True)
     order, answer, output = (task.scratch / n for n in ("task.json", "answer.json", "output.txt"))
     task.write(order)
     command = [str(python), "-m", "peers.peer", str(order), str(answer)]
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1]), "PYTHONHASHSEED": "0"}
+    path = os.pathsep.join(str(each) for each in code)
+    environment = os.environ | {"PYTHONPATH": path, "PYTHONHASHSEED": "0"}
     environment.pop("SPARK_HOME", None)
     memory = Memory()
     with output.open("wb") as log:

@@ -10,7 +10,7 @@ import typer
 
 from viewkeeper.cli.choices import copy_text, many, size
 from viewkeeper.cli.explain import Project, bad_ones, known_view, show_bad
-from viewkeeper.cli.output import FAILED, GOOD, Json, write_json, write_line
+from viewkeeper.terminal import FAILED, GOOD, Json, write_json, write_line
 
 if TYPE_CHECKING:
     from viewkeeper.project.keeper import Keeper

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from viewkeeper.cli.output import FAILED, GOOD, Json, write_json, write_line, write_lines
 from viewkeeper.errors import SourceError, UsageError
 from viewkeeper.project.config import ProjectConfig, SourceConfig, read_project
+from viewkeeper.terminal import FAILED, GOOD, Json, write_json, write_line, write_lines
 
 if TYPE_CHECKING:
     from viewkeeper.project.keeper import Keeper

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from viewkeeper.cli.output import FAILED, GOOD, Json, console, write_json, write_line, write_lines
+from viewkeeper.terminal import FAILED, GOOD, Json, console, write_json, write_line, write_lines
 
 PREFACE = (
     "Viewkeeper demo: two PostgreSQL servers and a SQLite file play three autonomous databases of a "

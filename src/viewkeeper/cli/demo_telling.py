@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from viewkeeper.cli.output import Grid, console, styled, write_line
+from viewkeeper.terminal import Grid, console, styled, write_line
 
 Event = Mapping[str, Any]
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from viewkeeper.cli.output import FAILED, GOOD, Json, console, write_json, write_line
 from viewkeeper.errors import UsageError, ViewkeeperError
+from viewkeeper.terminal import FAILED, GOOD, Json, console, write_json, write_line
 from viewkeeper.visible import visible
 
 if TYPE_CHECKING:
@@ -107,9 +107,9 @@ def explained(
 
     ``sizes``: about how many rows relations have, where that is known.
     """
+    from viewkeeper.sql.remarks import remarks
     from viewkeeper.views.advice import choices
     from viewkeeper.views.describe import described
-    from viewkeeper.views.parsing.remarks import remarks
     from viewkeeper.views.planning import reads, routes
     from viewkeeper.views.printing import view_sql
     from viewkeeper.views.pruning import pruned

@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 
-from viewkeeper.cli.output import Grid, console, styled, write_line
+from viewkeeper.terminal import Grid, console, styled, write_line
 from viewkeeper.visible import visible
 
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from viewkeeper.cli.ending import GRACE_SECONDS, Ending
-from viewkeeper.cli.output import (
+from viewkeeper.errors import ViewkeeperError
+from viewkeeper.project.config import ProjectConfig
+from viewkeeper.terminal import (
     FAILED,
     GOOD,
     INTERRUPTED,
@@ -21,8 +23,6 @@ from viewkeeper.cli.output import (
     write_json,
     write_line,
 )
-from viewkeeper.errors import ViewkeeperError
-from viewkeeper.project.config import ProjectConfig
 
 if TYPE_CHECKING:
     from viewkeeper.project.keeper import Keeper

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from viewkeeper.cli.check import show_security
-from viewkeeper.cli.output import FAILED, GOOD, Grid, Json, console, write_json, write_line
 from viewkeeper.cli.run import Project
 from viewkeeper.errors import SourceError, UsageError, WarehouseError
+from viewkeeper.terminal import FAILED, GOOD, Grid, Json, console, write_json, write_line
 
 # The state of a source that answers well, and whose changes are not in the views for long.
 BEHIND = "behind"

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from viewkeeper.cli.output import Grid, Json, console, write_json, write_line
 from viewkeeper.errors import UsageError
 from viewkeeper.project.config import ProjectConfig, read_project
+from viewkeeper.terminal import Grid, Json, console, write_json, write_line
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -100,12 +100,12 @@ def _is_replaceable(
     """
     source = world.sources[relation.source]
     for entry in world.scenario.knowledge.get("replacements", ()):
-        (of, first), (_, by) = (entry[word].split(".") for word in ("relation", "by"))
+        (of, first), (other, by) = (entry[word].split(".") for word in ("relation", "by"))
         attributes = entry["attributes"]
         name, now = _followed(source, first, attributes, lost - 1)
         if of == relation.source and name == relation.relation and columns.keys() <= {*now.values()}:
             wanted = {attributes[then] for then, column in now.items() if column in columns}
-            called, there = _followed(source, by, wanted, source.end)
+            called, there = _followed(world.sources[other], by, wanted, world.sources[other].end)
             # No view reads it, so that a run which begins behind its change knows it by its new name only.
             is_known = world.runs == 1 or (called == by and all(a == b for a, b in there.items()))
             if is_known and wanted <= there.keys():
