@@ -41,6 +41,8 @@ class EngineScenario:
     slow: frozenset[str] = frozenset()
     # Whether the sources rarely do something before everything else that can happen has happened.
     is_calm: bool = False
+    # Whether kills come when a schema change was applied.
+    is_restless: bool = False
 
     @property
     def runs_min(self) -> int:
@@ -48,10 +50,17 @@ class EngineScenario:
         return max([1, *self.written.values(), *self.deleted.values()])
 
     @property
+    def updates(self) -> tuple[Update, ...]:
+        return tuple(update for script in self.scripts.values() for update in script)
+
+    @property
     def has_ties(self) -> bool:
         """Whether some transactions are parts of global ones."""
-        updates = (update for script in self.scripts.values() for update in script)
-        return any(isinstance(update, Write) and update.tie for update in updates)
+        return any(isinstance(update, Write) and update.tie for update in self.updates)
+
+    @property
+    def changes_schemas(self) -> bool:
+        return not all(isinstance(update, Write) for update in self.updates)
 
     def views_in(self, run: int) -> dict[str, View]:
         """The views that are written down when a run begins."""

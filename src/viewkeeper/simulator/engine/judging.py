@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from viewkeeper.algebra import Bag
 from viewkeeper.engine.view import View
 from viewkeeper.simulator.engine.promises import broken_promises
+from viewkeeper.simulator.engine.readers import common_cut, read_together
 from viewkeeper.simulator.engine.searching import parts_of, searched
 from viewkeeper.simulator.engine.shapes import fitting
 from viewkeeper.simulator.engine.warehouse import Shown
@@ -63,6 +64,7 @@ class _Judge:
         yield from self._wrong_states()
         yield from self._wrong_order()
         yield from self._wrong_end()
+        yield from self._read_apart()
         yield from self._search()
 
     def _wrong_states(self) -> Iterator[str]:
@@ -151,6 +153,19 @@ class _Judge:
             expected = self._at(view.definition, ends)
             if isinstance(expected, str) or expected != world.ledger.extents[name]:
                 yield f"{name} ends as {world.ledger.extents[name]}, not as {expected}"
+
+    def _read_apart(self) -> Iterator[str]:
+        """Views of several groups that a reader got at different cuts. Where schemas change, names of relations do not
+        say which entries of a log a view reads: not judged."""
+        if self._world.scenario.changes_schemas:
+            return
+        for states in read_together(self._world.ledger.numbers):
+            cut = common_cut(states, self._world.sources)
+            self._world.counts["reads of several views"] += 1
+            for state in states:
+                if self._at(state.view.definition, cut) != state.rows:
+                    yield f"{state.view.name} of number {state.number} is read, which is not at {cut}"
+                    return
 
     def _search(self) -> Iterator[str]:
         """The independent checker, without claims."""

@@ -103,7 +103,11 @@ def _is_replaceable(
         (of, first), (other, by) = (entry[word].split(".") for word in ("relation", "by"))
         attributes = entry["attributes"]
         name, now = _followed(source, first, attributes, lost - 1)
-        if of == relation.source and name == relation.relation and columns.keys() <= {*now.values()}:
+        if (
+            of == relation.source
+            and name == relation.relation
+            and columns.keys() <= {*now.values()}
+        ):
             wanted = {attributes[then] for then, column in now.items() if column in columns}
             called, there = _followed(world.sources[other], by, wanted, world.sources[other].end)
             # No view reads it, so that a run which begins behind its change knows it by its new name only.
@@ -131,7 +135,7 @@ def _followed(
             now = {
                 then: renamed[column]
                 for then, column in now.items()
-                if renamed.get(column) in after
+                if renamed.get(column, "") in after
                 and after.type_of(renamed[column]) == before.type_of(column)
             }
     return name, now if name is not None else {}
