@@ -15,6 +15,8 @@ from viewkeeper.errors import SourceError, invariant
 
 # Errors that mean: the schema is another one than we believe, and the feed will say what it is.
 BROKEN = ("broken-query", "unknown-relation", "not-recorded")
+# An owner changed a table, or is about to: its source is well, and the change will be in its feed.
+OVERTAKEN = "cut-overtaken"
 
 
 class Stopped(Exception):
@@ -33,8 +35,12 @@ class Failures:
         # The error whose cause the feed is about to tell, with the time by which it should.
         self.broken: tuple[SourceError, float] | None = None
 
-    def take(self, error: BaseException, job: int | None) -> None:
+    def take(self, error: BaseException, job: int | None, ticket: int | None) -> None:
         state = self._state
+        if ticket is not None and not self._cuts.is_opening(ticket):
+            # They were given up meanwhile, and what broke them may be a change that was taken since: no feed
+            # would tell of its cause again.
+            return
         if job is not None:
             if state.jobs.is_known(job):  # else of a job that was given up
                 state.error = state.error or error
@@ -61,13 +67,15 @@ class Failures:
             self.broken = error, now + state.limits.bound_wait_seconds
         elif not error.retryable:
             raise error
-        else:
+        elif error.code != OVERTAKEN:
             state.do(out.ReportError(error, is_final=False))
             if error.source is not None:
                 state.do(out.RenewFeed(error.source))
         self._cuts.drop()
         self._batches.begin_again(self._batches.give_up())
-        self.paused_until = now + state.limits.retry_seconds
+        limits = state.limits
+        pause = limits.overtaken_seconds if error.code == OVERTAKEN else limits.retry_seconds
+        self.paused_until = now + pause
         return True
 
     def await_cause(self, now: float) -> bool:

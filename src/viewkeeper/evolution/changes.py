@@ -1,7 +1,7 @@
 """Changes of a source's schema, as data, and what they do to the catalog.
 
-A source's updates are numbered 1, 2, 3, … in its own order, data and schema changes alike; so a cut
-says of both whether they are included. Knows nothing of views.
+Where in its source's order a change stands is the feed's to say (`sources.interface.SchemaChange`). Knows nothing of
+views.
 
 | paper | here |
 |---|---|
@@ -20,7 +20,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from viewkeeper.algebra.types import Field, Kind, Schema, Type
-from viewkeeper.timeline import Transaction
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
 
@@ -151,22 +150,6 @@ SchemaChange = (
 Rename = RenameAttribute | RenameRelation
 
 
-@dataclass(frozen=True)
-class SchemaChanged:
-    """A schema change in its place in the source's order."""
-
-    source: str
-    number: int
-    change: SchemaChange
-
-    def __str__(self) -> str:
-        return f"{self.source}#{self.number} ({self.change})"
-
-
-# What a source sends, in its order.
-Update = Transaction | SchemaChanged
-
-
 def widens(before: Type, after: Type) -> bool:
     """Whether every value of ``before`` is the same value as an ``after``."""
     if before == after:
@@ -193,10 +176,14 @@ def catalog_after(catalog: Catalog, change: SchemaChange) -> Catalog:
         case DropRelation(name):
             return Catalog(tuple(r for r in catalog.relations if r.name != name))
         case _:
+            # Who begins before a rename may know the table by its new name as well, as it became later.
+            is_known = relation_in(catalog, change.relation) is not None
+            taken = change.renamed if is_known and isinstance(change, RenameRelation) else None
             return Catalog(
                 tuple(
                     _relation_after(r, change) if r.name == change.relation else r
                     for r in catalog.relations
+                    if r.name != taken
                 )
             )
 

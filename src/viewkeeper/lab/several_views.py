@@ -119,16 +119,12 @@ def _table(trial: ViewsTrial, outcome: MergeOutcome) -> Grid:
     table.add_row("painting", f"{trial.options.painting.value}, seed {outcome.seed}")
     counted = f"{trial.options.sources} sources, {verdict.counts['transactions']} transactions"
     table.add_row("scenario", f"{counted}, {len(outcome.views)} views")
-    for group in outcome.groups:
-        table.add_row("group", ", ".join(group))
     for view, manager in outcome.views.items():
-        found = styled(f"{view} by {manager}")
-        if view in verdict.levels:
-            level, expected = verdict.levels[view]
-            style = "green" if level >= expected else "bold red"
-            found.append_text(styled(": ")).append_text(styled(str(level), style))
-            found.append_text(styled(f" (expected {expected})"))
-        table.add_row("view", found)
+        table.add_row("view", f"{view} by {manager}")
+    for group, (level, expected) in verdict.levels.items():
+        style = "green" if level >= expected else "bold red"
+        found = styled(f"{group}: ").append_text(styled(str(level), style))
+        table.add_row("level", found.append_text(styled(f" (expected {expected})")))
     table.add_row("states", f"{verdict.states} seen by a reader, {verdict.changing} change a view")
     return table
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from viewkeeper.algebra import Bag
+from viewkeeper.engine import cuts as cut_rules
 from viewkeeper.engine import messages as m
 from viewkeeper.engine.deliveries import Delivery
 from viewkeeper.engine.integrator import numbers_of
@@ -23,12 +24,14 @@ from viewkeeper.engine.router import NO_GROUP, Addressed, Engine
 from viewkeeper.engine.schema_changes import Foreseen
 from viewkeeper.engine.transaction_ties import Units
 from viewkeeper.errors import SourceError, invariant
+from viewkeeper.evolution.adaptation import adapted
 from viewkeeper.merging.global_transactions import GlobalTransactions, Overdue
 from viewkeeper.simulator.engine.beginnings import EngineScenario, starts_of
 from viewkeeper.simulator.engine.computing import Contents
 from viewkeeper.simulator.engine.managers import Managers
 from viewkeeper.simulator.engine.people import People
 from viewkeeper.simulator.engine.promptness import late
+from viewkeeper.simulator.engine.readers import places_of
 from viewkeeper.simulator.engine.sources import (
     SimulatedCut,
     SimulatedSource,
@@ -38,10 +41,13 @@ from viewkeeper.simulator.engine.sources import (
 )
 from viewkeeper.simulator.engine.updates import Write
 from viewkeeper.simulator.engine.warehouse import SimulatedLedger
+from viewkeeper.sources.interface import cut_overtaken
 
 # What a run ends with and begins again after, as a live one does.
 BEGIN_AGAIN = ("schema-changed-while-uniting", "schema-changed-in-unit")
 STEPS_MAX = 4_000
+# A step is a kill once in this number of steps, while there are kills left.
+KILL_ODDS = 60
 # How much rarer a slow view's manager is done than another's.
 SLOW_ODDS = 30
 # In a calm world, how often nothing happens at the sources where something else can happen.
@@ -103,7 +109,7 @@ class EngineWorld:
         # When each view began its last job in this run, and when each group was first looked at.
         self.begun_at: dict[str, float] = {}
         self.groups_since: dict[int, float] = {}
-        self._again = False
+        self._again = self._has_applied = False
         starts = starts_of(self.scenario, self.runs, self.ledger, self.sources)
         self._tied = GlobalTransactions(5.0, Overdue.SHOW_PARTS)
         units = Units(self._tied, {})
@@ -145,10 +151,7 @@ class EngineWorld:
                 elif not self._pass_time() and not self._moves():
                     raise Stuck(self._described())
                 continue
-            if self._kills and self._is_filled and not self.random.randrange(60):
-                self._kills -= 1
-                self.counts["kills"] += 1
-                self._watch("kill")
+            if self._is_killed():
                 self._begin()
                 continue
             self.random.choice(moves)()
@@ -163,6 +166,18 @@ class EngineWorld:
         waits = [g.is_idle and g.intake.integrator.waits_for_block for g in self.engine.groups]
         if any(waits):
             self.now += self.scenario.limits.block_seconds
+
+    def _is_killed(self) -> bool:
+        """Whether the process ends here: at any time, or when it has just applied a schema change."""
+        has_applied, self._has_applied = self._has_applied, False
+        if not self._kills or not self._is_filled:
+            return False
+        if not (has_applied if self.scenario.is_restless else not self.random.randrange(KILL_ODDS)):
+            return False
+        self._kills -= 1
+        self.counts["kills"] += 1
+        self._watch("kill")
+        return True
 
     @property
     def _is_filled(self) -> bool:
@@ -272,7 +287,7 @@ class EngineWorld:
     def _manager_done(self, group: int, view: str) -> None:
         managers = self._managers[group]
         job, cuts = managers.todo[view].popleft()
-        if view in job.concerned and not self._is_lost(group, cuts, job.job):
+        if view in job.concerned and not self._is_refused(group, cuts, job.job):
             change = {view: managers.computed(view, job, cuts)}
             self._step((group, m.ChangeComputed(job.job, view, change)))
 
@@ -337,6 +352,7 @@ class EngineWorld:
             case m.Note(reached, positions, is_durable):
                 if is_durable:
                     self._advance(positions)
+                    self.ledger.enter(0)
                 self._step((group, m.Noted(reached, is_durable)))
             case m.FillViews():
                 self._fill(group, action)
@@ -369,6 +385,7 @@ class EngineWorld:
     def _tell_change(self, plan: Foreseen, *, is_applied: bool) -> None:
         """Whoever hears that a change is applied takes it that the views' rows are there."""
         self.counts["schema changes"] += is_applied
+        self._has_applied = is_applied
         if plan.must_wait and not self._people.has_approved(plan.reported):
             self.audits.append(f"{plan.reported} was taken, and nobody has approved it")
         for view in plan.mappings().keys() - self.ledger.ended.keys():
@@ -383,7 +400,8 @@ class EngineWorld:
         if self._failures and not self.random.randrange(15):
             self._failures -= 1
             self.counts["failures"] += 1
-            self._step((group, m.Failed(_away(next(iter(action.relations))))))
+            error = _away(next(iter(action.relations)))
+            self._step((group, m.Failed(error, ticket=action.ticket)))
             return
         cuts = {name: self.sources[name].cut(r) for name, r in action.relations.items()}
         for name, cut in cuts.items():
@@ -392,7 +410,7 @@ class EngineWorld:
                 error = SourceError(
                     "unknown-relation", what, source=name, retryable=False, hint="await its cause"
                 )
-                self._step((group, m.Failed(error)))
+                self._step((group, m.Failed(error, ticket=action.ticket)))
                 return
         self._cuts[group, action.ticket] = cuts
         self._step((group, m.CutsOpened(action.ticket, cuts)))
@@ -405,6 +423,26 @@ class EngineWorld:
         if lost:
             self._step((group, m.Failed(_away(lost[0]), job)))
         return bool(lost)
+
+    def _is_refused(
+        self, group: int, cuts: Mapping[str, SimulatedCut], job: int | None = None
+    ) -> bool:
+        """Whether a question at cuts is not answered; the group hears of it.
+
+        Once a relation of a cut has another schema, some databases answer as of before, some refuse (a broken query),
+        and with some the cut has given way to the owner.
+        """
+        outdated = [name for name, cut in cuts.items() if cut.is_outdated]
+        if not outdated or self.random.randrange(2):
+            return self._is_lost(group, cuts, job)
+        if self.random.randrange(2):
+            self.counts["broken queries"] += 1
+            error = cut_rules.broken_types(outdated[0], "the schema of before", "another one")
+        else:
+            self.counts["overtaken cuts"] += 1
+            error = cut_overtaken(outdated[0], "the schema is another one")
+        self._step((group, m.Failed(error, job)))
+        return True
 
     # -- computing ---------------------------------------------------------------------------------
 
@@ -420,18 +458,28 @@ class EngineWorld:
 
     def _fill(self, group: int, fill: m.FillViews) -> None:
         cuts = self._cuts.pop((group, fill.ticket))
-        if self._is_lost(group, cuts):
+        if self._is_refused(group, cuts):
             return
         contents = Contents(cuts, self._managers[group].views)
         contents.take_back_reflected(fill.waiting, fill.reflected)
         for name, view in fill.views.items():
-            self.ledger.extents[name] = contents.evaluated(view)
+            plan = fill.adaptations.get(name)
+            if plan is None:
+                self.ledger.extents[name] = contents.evaluated(view)
+            else:
+                self.counts["adapted"] += 1
+                self.counts["by Map-VA"] += plan.substitute is not None
+                self.ledger.extents[name] = adapted(
+                    plan, self.ledger.extents[name], contents
+                ).extent
             self.ledger.views[name] = view
         self._fillings.update(list(fill.views))
         self._define(fill.definitions)
         self._advance(fill.positions)
         self._committed_ties()
-        self.ledger.show(fill.positions, _numbers(fill.positions), is_step=False)
+        self.ledger.numbers.incarnations |= {name: self._fillings[name] for name in fill.views}
+        self.ledger.show(fill.positions, _numbers(fill.positions), 0, is_step=False)
+        self.ledger.enter(0)
         self._step((group, m.Filled(fill.views)))
 
     def _define(self, action: m.CommitDefinitions) -> None:
@@ -482,9 +530,10 @@ class EngineWorld:
             ledger.quiet_seconds = self.now - self._delivered_at
             is_last = state == max(commit.states)
             claim = _numbers(commit.positions) if is_last else cut
-            ledger.show(commit.views, claim)
+            ledger.show(commit.views, claim, state + 1)
         ledger.commits += 1
         self._advance(commit.positions)
+        ledger.enter(max(commit.states) + 1, places_of(commit.views, commit.batch, commit.states))
         self._committed_ties()
         self._managers[group].forget(commit.forget_upto)
         self._step((group, m.Committed(commit.number)))

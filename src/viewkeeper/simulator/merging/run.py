@@ -57,7 +57,7 @@ class MergeOptions:
 
 @dataclass(frozen=True)
 class MergeOutcome:
-    """What a run was, and what the judge found: each view's level by search, and everything that is wrong."""
+    """What a run was, and what the judge found: each group's level by search, and everything that is wrong."""
 
     seed: int
     # Who keeps each view.
@@ -76,8 +76,8 @@ class MergeOutcome:
             "views": self.views,
             "groups": [list(group) for group in self.groups],
             "levels": {
-                view: {"level": str(level), "expected_level": str(expected)}
-                for view, (level, expected) in found.items()
+                group: {"level": str(level), "expected_level": str(expected)}
+                for group, (level, expected) in found.items()
             },
             "problems": list(self.verdict.problems),
             "transactions": self.verdict.counts["transactions"],
