@@ -247,7 +247,7 @@ def compare_command(
         Path | None, typer.Option(dir_okay=False, help="Also draw the charts into this SVG file.")
     ] = None,
     only: Annotated[
-        Literal["sweep", "rings", "medwrap"] | None,
+        Literal["sweep", "rings", "medwrap", "merging"] | None,
         typer.Option(help="Only what this paper compares."),
     ] = None,
     json: Json = False,
