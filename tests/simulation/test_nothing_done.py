@@ -10,19 +10,17 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from viewkeeper.evolution.management import Management
-from viewkeeper.simulator.evolution.checking import judged as judged_evolution
 
 from simulation import broken
-from simulation.test_evolution import simulated as simulated_evolution
+from simulation.engine_worlds import is_found_out
 from simulation.test_rings import size_of
-from viewkeeper.algebra.expressions import FALSE
+from viewkeeper.engine.machine import GroupMachine
 from viewkeeper.errors import InvariantViolated
-from viewkeeper.evolution.adaptation import Method
 from viewkeeper.protocols.medwrap_mediator import MedwrapMediator
 from viewkeeper.protocols.medwrap_wrapper import MedwrapWrapper
 from viewkeeper.protocols.messages import InstallChange
 from viewkeeper.protocols.ring_machines import Machine, RingSystem
+from viewkeeper.simulator.engine.world import EngineWorld
 from viewkeeper.simulator.generator import Shape, Size
 from viewkeeper.simulator.medwrap.run import MedwrapOptions, MedwrapScheduler, medwrap_scenario
 from viewkeeper.simulator.medwrap.world import MedwrapWorld
@@ -140,29 +138,33 @@ def test_nothing_done_in_the_worlds_of_merging(painting):
     assert failed(is_good) >= FAILED_MIN
 
 
-class EmptyHandedManagement(Management):
-    """Follows names, and says of everything else that it is done: no row is ever brought in."""
+class EmptyHandedWorld(EngineWorld):
+    """View managers compute nothing, and an adaptation finds no row; names are followed."""
 
-    def _maintained(self, change):
-        return super()._maintained(None)
+    def _commit_epoch(self, group, commit):
+        contents = tuple(
+            {view: {n: b - b for n, b in found.items()} for view, found in each.items()}
+            for each in commit.contents
+        )
+        super()._commit_epoch(group, replace(commit, contents=contents))
 
-    def _adapted(self, result):
-        if result.method is not Method.KEPT:
-            result = replace(result, extent=result.extent.where(FALSE))
-        return super()._adapted(result)
+    def _fill(self, group, fill):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(MapVA, "new_extent", lambda self, v0, delta_v: v0 - v0)
+            super()._fill(group, fill)
 
 
-class SilentManagement(Management):
-    def step(self, event):
+class SilentMachine(GroupMachine):
+    def step(self, event, now):
         return ()
 
 
-@pytest.mark.parametrize("idle", [EmptyHandedManagement, SilentManagement])
-def test_nothing_done_in_the_worlds_of_evolution(idle):
-    assert (
-        failed(lambda seed: judged_evolution(simulated_evolution(seed, idle)).is_strong)
-        >= FAILED_MIN
-    )
+@pytest.mark.parametrize("idle", [EmptyHandedWorld, SilentMachine])
+@pytest.mark.parametrize("family", ["schema", "adaptations"])
+def test_nothing_done_in_the_worlds_of_schema_changes(family, idle):
+    make, world = (idle, EngineWorld) if issubclass(idle, GroupMachine) else (GroupMachine, idle)
+    found = sum(is_found_out(family, seed, make, world) for seed in range(SEEDS))
+    assert found >= FAILED_MIN
 
 
 def test_a_run_says_how_many_of_its_transactions_changed_the_view():
