@@ -88,7 +88,7 @@ WRONG = {
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_wrong_adaptation_is_caught(wrong, monkeypatch):
     monkeypatch.setattr(*WRONG[wrong])
-    assert any(is_found_out(FAMILY, seed) for seed in range(200))
+    assert any(is_found_out(FAMILY, seed) for seed in range(100))
 
 
 class ReadsThePresent(EngineWorld):

@@ -16,6 +16,7 @@ from simulation.engine_worlds import is_found_out
 from simulation.test_rings import size_of
 from viewkeeper.engine.machine import GroupMachine
 from viewkeeper.errors import InvariantViolated
+from viewkeeper.evolution.map_va import MapVA
 from viewkeeper.protocols.medwrap_mediator import MedwrapMediator
 from viewkeeper.protocols.medwrap_wrapper import MedwrapWrapper
 from viewkeeper.protocols.messages import InstallChange
