@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from viewkeeper.algebra import Bag
 from viewkeeper.engine.view import View
+from viewkeeper.simulator.engine.sources import number_of
 from viewkeeper.sources.interface import Position, SchemaChange
 
 Positions = dict[str, Position]
@@ -51,3 +52,12 @@ class SimulatedLedger:
                 is_step,
             )
         )
+
+
+def cut_of(positions: Mapping[str, Mapping[str, Position]]) -> dict[str, float]:
+    """The cut of several views: of each source, the furthest position of any of them."""
+    found: dict[str, float] = {}
+    for cut in positions.values():
+        for source, at in cut.items():
+            found[source] = max(number_of(at), found.get(source, 0))
+    return found
