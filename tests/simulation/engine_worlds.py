@@ -40,6 +40,30 @@ FAMILIES = {
         audits=2,
         closing=6,
     ),
+    # What the knowledge file names is renamed, the run is killed, then it goes.
+    "lineage": Mix(
+        transactions=8,
+        schema_changes=3,
+        has_replacements=True,
+        sequence=(("a", "rename"), ("a", "drop now")),
+        kills=6,
+        is_restless=True,
+        closing=4,
+    ),
+    # What may stand for a relation gets other rows, then that one goes.
+    "rewritten": Mix(
+        transactions=8,
+        schema_changes=2,
+        has_replacements=True,
+        sequence=(("c", "rewrite"), ("a", "drop now")),
+        kills=2,
+        audits=2,
+        closing=4,
+    ),
+    "statements": Mix(
+        schema_changes=4, has_keys=True, kinds=("several", "several", "rename"), kills=2, closing=4
+    ),
+    "outer joins": Mix(schema_changes=3, has_levels=True, kinds=("drop column",), closing=4),
     "periodic": Mix(transactions=24, views_max=6, is_periodic=True, is_calm=True),
     "slow": Mix(transactions=24, views_max=6, is_slow=True),
     "periods": Mix(

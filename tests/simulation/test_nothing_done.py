@@ -23,7 +23,8 @@ from viewkeeper.protocols.messages import InstallChange
 from viewkeeper.protocols.ring_machines import Machine, RingSystem
 from viewkeeper.simulator.engine.world import EngineWorld
 from viewkeeper.simulator.generator import Shape, Size
-from viewkeeper.simulator.medwrap.run import MedwrapOptions, MedwrapScheduler, medwrap_scenario
+from viewkeeper.simulator.kernel.scheduling import SeededScheduler, run_to_end
+from viewkeeper.simulator.medwrap.run import MedwrapOptions, medwrap_scenario
 from viewkeeper.simulator.medwrap.world import MedwrapWorld
 from viewkeeper.simulator.merging.run import (
     MergeOptions,
@@ -32,10 +33,9 @@ from viewkeeper.simulator.merging.run import (
     merge_world,
 )
 from viewkeeper.simulator.merging.scenario import Painting, random_merge_scenario
-from viewkeeper.simulator.rings.run import RingOptions, RingScheduler, ring_scenario
+from viewkeeper.simulator.rings.run import RingOptions, ring_scenario
 from viewkeeper.simulator.rings.world import RingWorld
 from viewkeeper.simulator.run import judged, simulated
-from viewkeeper.simulator.scheduling import run_to_end
 
 SEEDS = 100
 FAILED_MIN = 99
@@ -77,7 +77,7 @@ def test_nothing_done_in_the_worlds_of_medwrap(idle):
             MedwrapWrapper,
             lambda mediation, extent: MedwrapMediator(mediation, extent, idle),
         )
-        run_to_end(world, MedwrapScheduler(seed))
+        run_to_end(world, SeededScheduler(seed))
         return judged(MedwrapOptions(), seed, scenario, world).is_good
 
     assert failed(is_good) >= FAILED_MIN
@@ -115,7 +115,7 @@ def test_nothing_done_in_the_worlds_of_rings(protocol, silent):
     def is_good(seed: int) -> bool:
         scenario = ring_scenario(seed, size_of(seed), options)
         world = RingWorld(scenario, system, checked=False)
-        run_to_end(world, RingScheduler(seed))
+        run_to_end(world, SeededScheduler(seed))
         return judged(options, seed, scenario, world).is_good
 
     assert failed(is_good) >= FAILED_MIN
