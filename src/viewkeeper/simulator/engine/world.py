@@ -407,7 +407,8 @@ class EngineWorld:
     def _has_failed(self, group: int, error: SourceError | None, job: int | None = None) -> bool:
         """Whether there is an error; the group hears of it."""
         if error is not None:
-            self.counts["broken queries"] += error.code in (*BROKEN, OVERTAKEN)
+            self.counts["broken queries"] += error.code in BROKEN
+            self.counts["overtaken cuts"] += error.code == OVERTAKEN
             self._step((group, m.Failed(error, job)))
         return error is not None
 
