@@ -41,6 +41,7 @@ from viewkeeper.simulator.engine.sources import (
 )
 from viewkeeper.simulator.engine.updates import Write
 from viewkeeper.simulator.engine.warehouse import SimulatedLedger
+from viewkeeper.sources.interface import cut_overtaken
 
 # What a run ends with and begins again after, as a live one does.
 BEGIN_AGAIN = ("schema-changed-while-uniting", "schema-changed-in-unit")
@@ -418,13 +419,18 @@ class EngineWorld:
     ) -> bool:
         """Whether a question at cuts is not answered; the group hears of it.
 
-        Some databases refuse to answer at a cut once a relation of it has another schema, others answer as of before.
+        Once a relation of a cut has another schema, some databases answer as of before, some refuse (a broken query),
+        and with some the cut has given way to the owner.
         """
-        broken = [name for name, cut in cuts.items() if cut.is_outdated]
-        if not broken or self.random.randrange(2):
+        outdated = [name for name, cut in cuts.items() if cut.is_outdated]
+        if not outdated or self.random.randrange(2):
             return self._is_lost(group, cuts, job)
-        self.counts["broken queries"] += 1
-        error = cut_rules.broken_types(broken[0], "the schema of before", "another one")
+        if self.random.randrange(2):
+            self.counts["broken queries"] += 1
+            error = cut_rules.broken_types(outdated[0], "the schema of before", "another one")
+        else:
+            self.counts["overtaken cuts"] += 1
+            error = cut_overtaken(outdated[0], "the schema is another one")
         self._step((group, m.Failed(error, job)))
         return True
 
