@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,11 +22,19 @@ from viewkeeper.cli.output import (
 )
 from viewkeeper.errors import ViewkeeperError
 from viewkeeper.project.config import ProjectConfig
+from viewkeeper.run_events import (
+    DashboardOpened,
+    OnEvent,
+    PaintingChanged,
+    RunEvent,
+    RunInterrupted,
+    SourceWentAway,
+    StandingChanged,
+    ViewsResumed,
+)
 
 if TYPE_CHECKING:
     from viewkeeper.project.keeper import Keeper
-
-OnEvent = Callable[[dict[str, Any]], None]
 
 Project = Annotated[
     Path, typer.Option("--project", help="The project's folder, with its viewkeeper.toml.")
@@ -115,12 +122,12 @@ def run(
         metrics = Metrics()
         state = RunState(keeper.config.folder, views)
         table = None if as_json else LiveTable(views)
-        telling.silent = {
-            "merge": [state.on_event],
-            "standing": [state.on_event, metrics.on_event],
-        } | ({"ready": [state.on_event]} if until_caught_up else {})
+        telling.silent[PaintingChanged] = [state.on_event]
+        telling.silent[StandingChanged] = [state.on_event, metrics.on_event]
+        if until_caught_up:
+            telling.silent[ViewsResumed] = [state.on_event]
         telling.listeners += [state.on_event, metrics.on_event]
-        telling.listeners.append(write_json if table is None else table.on_event)
+        telling.listeners.append(_write_event if table is None else table.on_event)
         # Spark takes Ctrl-C for itself when it starts, so we ask for it afterwards.
         keeper.spark  # noqa: B018
         ending.heed()
@@ -130,7 +137,7 @@ def run(
         if table is not None:
             stack.enter_context(table)
             ending.last_words.append(table.__exit__)
-        ending.last_words += [state.__exit__, lambda: telling.on_event({"event": "interrupted"})]
+        ending.last_words += [state.__exit__, lambda: telling.on_event(RunInterrupted())]
         report = keeper.run(
             until_caught_up=until_caught_up,
             for_seconds=for_seconds,
@@ -160,13 +167,13 @@ class Telling:
     def __init__(self) -> None:
         self.listeners: list[OnEvent] = []
         # Events that are for those who look, no message; and who looks.
-        self.silent: dict[str, list[OnEvent]] = {}
+        self.silent: dict[type, list[OnEvent]] = {}
         self._lock = threading.Lock()
         self._is_warned = False
 
-    def on_event(self, event: dict[str, Any]) -> None:
+    def on_event(self, event: RunEvent) -> None:
         with self._lock:
-            for listener in self.silent.get(event["event"], self.listeners):
+            for listener in self.silent.get(type(event), self.listeners):
                 try:
                     listener(event)
                 except BrokenPipeError:
@@ -182,6 +189,10 @@ class Telling:
                 write_line(f"Warning: can't write what the run tells: {error}", stderr=True)
 
 
+def _write_event(event: RunEvent) -> None:
+    write_json(event.as_dict())
+
+
 def _await_sources(
     keeper: Keeper,
     telling: Telling,
@@ -195,12 +206,12 @@ def _await_sources(
 
     told: set[str] = set()
 
-    def on_event(event: dict[str, Any]) -> None:
+    def on_event(event: RunEvent) -> None:
         telling.on_event(event)
         if as_json:
-            write_json(event)
+            _write_event(event)
             return
-        detail = event["error"]["detail"]
+        detail = event.error["detail"] if isinstance(event, SourceWentAway) else ""
         line = f"{sentence(event)} ({detail})" if detail else sentence(event)
         if line not in told:
             told.add(line)
@@ -225,7 +236,7 @@ def _serve_dashboard(
     made = DashboardProcess(config.folder, port, given_token(token), telling.on_event)
     server = stack.enter_context(made)
     if as_json:
-        write_json({"event": "dashboard", "url": server.url})
+        _write_event(DashboardOpened(server.url))
     else:
         write_line(f"The dashboard is at {server.url}", stderr=True)
 

@@ -15,12 +15,12 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 
-from viewkeeper.cli.explain import explained
 from viewkeeper.errors import UsageError, ViewkeeperError
 from viewkeeper.live.json_files import read_json, write_json
 from viewkeeper.project.config import ProjectConfig
 from viewkeeper.project.keeper import Keeper
 from viewkeeper.project.views_folder import view_texts
+from viewkeeper.reports.explain import explained
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import ViewDefinition
 from viewkeeper.views.parsing.parser import parse_with_references

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from viewkeeper.cli.warehouse import json_value
+from viewkeeper.reports.values import json_value
 from viewkeeper.warehouse.columns import COUNT
 
 CHARACTERS_SHOWN_MAX = 2_000

@@ -18,7 +18,7 @@ from viewkeeper.evolution.effects import Kind
 from viewkeeper.evolution.knowledge_file import KnowledgeRead, entries_of, read_knowledge
 from viewkeeper.evolution.lineage import Lineages
 from viewkeeper.live.reading.virtual_views import is_virtual
-from viewkeeper.project.config import ProjectConfig, read_project
+from viewkeeper.project.config import ProjectConfig, SourceConfig, read_project
 from viewkeeper.project.settings import heed_group, storage_of
 from viewkeeper.project.view_files import WrittenViews, has_views
 from viewkeeper.project.views_folder import (
@@ -35,6 +35,13 @@ from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
 from viewkeeper.warehouse.entries import Definition, ViewState
 from viewkeeper.warehouse.ledger import Ledger
+
+
+def opened_source(settings: SourceConfig, *, allow_setup: bool = False) -> Source:
+    """A source as the project describes it, for a look at it; close it after use."""
+    return open_source(
+        settings.name, settings.url, feed_url=settings.feed_url, allow_setup=allow_setup
+    )
 
 
 class OpenProject:

@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from viewkeeper.cli.status import problems_of
+from viewkeeper.reports.status import problems_of
 
 WELL = {
     "state": "running",
