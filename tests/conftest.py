@@ -53,7 +53,7 @@ LONG = (
     "live/sources/test_faults.py",
     "live/warehouse/test_query_gate.py",
     "live/warehouse/test_warehouse_kills.py",
-    "unit/views/test_meaning.py",
+    "unit/sql/test_meaning.py",
     "unit/warehouse/test_checksums.py",
 )
 _TESTS = Path(__file__).parent

@@ -18,10 +18,10 @@ from chaos.witness import Witness
 from viewkeeper.algebra import Bag
 from viewkeeper.consistency import check
 from viewkeeper.merging.groups import partition
+from viewkeeper.sql.parser import parse_view
 from viewkeeper.timeline import Cut
 from viewkeeper.views import Level, RelationName, ViewDefinition
 from viewkeeper.views.catalog import Catalog, CatalogRelation
-from viewkeeper.views.parsing.parser import parse_view
 from viewkeeper.warehouse import Warehouse
 from witnessing.judging import Span, history_until, judged, states_of
 

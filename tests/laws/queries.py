@@ -36,7 +36,7 @@ from viewkeeper.algebra.expressions import (
     Output,
 )
 from viewkeeper.algebra.types import DOUBLE, INTEGER, STRING
-from viewkeeper.views.sql import aggregate_sql, expression_sql, quoted
+from viewkeeper.views.spark_sql import aggregate_sql, expression_sql, quoted
 
 QUERY_SCHEMA = Schema.of(i=INTEGER, x=DOUBLE, s=STRING)
 TABLES = {

@@ -41,7 +41,7 @@ from viewkeeper.algebra.types import (
     decimal_type,
 )
 from viewkeeper.errors import UsageError
-from viewkeeper.views.sql import expression_sql
+from viewkeeper.views.spark_sql import expression_sql
 
 ALL_TYPES = Schema(
     (

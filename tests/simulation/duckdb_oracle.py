@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 
-from unit.views.oracle import database, insert
+from unit.sql.oracle import database, insert
 from viewkeeper.simulator.scenario import Scenario
 from viewkeeper.timeline import Transaction
 

@@ -6,8 +6,8 @@ import random
 
 from simulation.rich import SCHEMA, random_history, random_relations
 from viewkeeper.simulator.scenario import Scenario
+from viewkeeper.sql.parser import parse_view
 from viewkeeper.views.catalog import Catalog, CatalogRelation
-from viewkeeper.views.parsing.parser import parse_view
 
 TEMPLATES = (
     "SELECT l.a, l.b, r.d FROM {rel} l LEFT JOIN {rel} r ON l.{col} = r.{col} AND r.{col} {op} 1",

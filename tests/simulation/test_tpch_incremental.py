@@ -1,6 +1,6 @@
 """TPC-H's queries kept from changes: refreshes as the benchmark has them, and changed master data.
 
-`tests/unit/views/test_tpch.py` compares what the whole queries mean with another engine. Here every
+`tests/unit/sql/test_tpch.py` compares what the whole queries mean with another engine. Here every
 refresh must leave what the whole query gives, by the checker; and, at a larger scale, what DuckDB makes
 of the query's own text.
 """
@@ -15,8 +15,8 @@ import pytest
 from simulation.duckdb_oracle import duck_oracle
 from simulation.rich_runs import NETWORKS, run
 from simulation.tpch_refreshes import REFRESHES, refreshed, view
-from unit.views.test_tpch import require_close
-from unit.views.tpch import FOLDER, QUERIES
+from unit.sql.test_tpch import require_close
+from unit.sql.tpch import FOLDER, QUERIES
 from viewkeeper.errors import UsageError
 from viewkeeper.protocols.choice import choice_for
 from viewkeeper.protocols.stores import SelfKeptView

@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from unit.views.tpch import CATALOG, contents
+from unit.sql.tpch import CATALOG, contents
 from viewkeeper.algebra import Bag
 from viewkeeper.simulator.scenario import Scenario
+from viewkeeper.sql.parser import parse_view
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.definition import RelationName, ViewDefinition
-from viewkeeper.views.parsing.parser import parse_view
 
 REFRESHES = 20
 ORDERS, LINES = RelationName("sales", "orders"), RelationName("sales", "lineitem")

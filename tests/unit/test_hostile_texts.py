@@ -13,8 +13,8 @@ from viewkeeper.cli import execute
 from viewkeeper.errors import UsageError
 from viewkeeper.importing.dbt_models import translated
 from viewkeeper.sources.mariadb import ddl
-from viewkeeper.views.parsing.headers import read_headers
-from viewkeeper.views.parsing.sqltext import SqlText
+from viewkeeper.sql.headers import read_headers
+from viewkeeper.sql.sqltext import SqlText
 
 LONG = 300_000
 

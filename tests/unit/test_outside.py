@@ -25,7 +25,7 @@ RULES = (TESTS / "conftest.py").read_text("utf-8")
         ("live/pipeline/test_source_away.py", True),
         ("security/test_tls.py", True),
         ("dashboard/test_api.py", False),
-        ("unit/cli/test_lab.py", False),
+        ("unit/lab/test_commands.py", False),
     ],
 )
 def test_a_module_is_judged_by_what_it_imports(place: str, is_outside: bool) -> None:

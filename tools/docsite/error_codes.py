@@ -104,7 +104,7 @@ class _Module:
                     )
 
     def _helpers(self) -> Iterator[tuple[str, str]]:
-        if self.name.startswith("views/"):
+        if self.name.startswith("sql/"):
             yield "error", "usage"
         for node in ast.walk(self.tree):
             if isinstance(node, ast.FunctionDef):

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from viewkeeper.dashboard.api import Api, with_description
 from viewkeeper.dashboard.endpoints import Endpoint
-from viewkeeper.dashboard.lab.endpoints import lab_endpoints
+from viewkeeper.dashboard.lab_endpoints import lab_endpoints
 
 
 def endpoints() -> list[Endpoint]:

@@ -6,7 +6,7 @@ Names and types come from the program; what they mean is said here, and a test f
 from __future__ import annotations
 
 from viewkeeper.project import config as project
-from viewkeeper.views.parsing import headers
+from viewkeeper.sql import headers
 
 SETTINGS = {
     "warehouse.path": "a folder beside the file, or an object store's address (`s3://…`). Default: `warehouse`",

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from viewkeeper.algebra.types import DOUBLE, INTEGER, STRING, Schema
 from viewkeeper.protocols.choice import LIVE, LiveProtocol, choice_for
+from viewkeeper.sql.parser import parse_with_references
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName, ViewDefinition
-from viewkeeper.views.parsing.parser import parse_with_references
 
 _CATALOG = Catalog(
     tuple(

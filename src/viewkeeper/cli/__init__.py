@@ -4,7 +4,7 @@ One duty: to turn words into calls and results into output. It must not know pro
 codes everywhere: 0 good, 1 a check failed, 2 usage, 3 undecided, 130 interrupted.
 
 Commands import what they do only when they run, so that ``--help`` is there at once. Begin with `run`;
-each command is a module of its name, `output` has what all of them write with.
+each command is a module of its name; all write with `viewkeeper.terminal`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from viewkeeper.cli import (
     verify,
     warehouse,
 )
-from viewkeeper.cli.output import (
+from viewkeeper.errors import UsageError, ViewkeeperError
+from viewkeeper.terminal import (
     FAILED,
     GOOD,
     INTERRUPTED,
@@ -46,7 +47,6 @@ from viewkeeper.cli.output import (
     write_line,
     write_traceback,
 )
-from viewkeeper.errors import UsageError, ViewkeeperError
 
 app = typer.Typer(
     name="viewkeeper",

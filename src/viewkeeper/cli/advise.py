@@ -9,7 +9,7 @@ import typer
 
 from viewkeeper.cli.choices import copy_text, many, size
 from viewkeeper.cli.explain import Project, show_bad
-from viewkeeper.cli.output import FAILED, GOOD, Json, write_json, write_line
+from viewkeeper.terminal import FAILED, GOOD, Json, write_json, write_line
 
 
 def register(app: typer.Typer) -> None:

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from viewkeeper.cli.output import FAILED, GOOD, Json, write_json, write_line, write_lines
 from viewkeeper.project.config import read_project
+from viewkeeper.terminal import FAILED, GOOD, Json, write_json, write_line, write_lines
 
 _MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "refused": ("✗", "bold red")}
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from viewkeeper.cli.output import Json, write_json
+from viewkeeper.terminal import Json, write_json
 
 _VARIABLE = "_VIEWKEEPER_COMPLETE"
 

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from viewkeeper.cli.output import FAILED, GOOD, Json, console, write_json, write_line, write_lines
 from viewkeeper.demo.events import DemoEvent, DemoSummarized, OnDemoEvent
+from viewkeeper.terminal import FAILED, GOOD, Json, console, write_json, write_line, write_lines
 
 PREFACE = (
     "Viewkeeper demo: two PostgreSQL servers and a SQLite file play three autonomous databases of a "

@@ -12,7 +12,6 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from viewkeeper.cli.output import Grid, console, styled, write_line
 from viewkeeper.demo.events import (
     AnomalyPlayed,
     AuditStarted,
@@ -33,6 +32,7 @@ from viewkeeper.demo.events import (
     WritersStopped,
 )
 from viewkeeper.run_events import DashboardOpened
+from viewkeeper.terminal import Grid, console, styled, write_line
 
 REFRESHES_PER_SECOND = 4
 LINES_SHOWN_SECONDS = 2.0

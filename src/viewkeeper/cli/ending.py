@@ -20,7 +20,7 @@ from typing import Any, Self
 
 from viewkeeper import children
 from viewkeeper.cli import watchman
-from viewkeeper.cli.output import INTERRUPTED
+from viewkeeper.terminal import INTERRUPTED
 
 GRACE_SECONDS = 3.0
 # How long last words may take, and how much later than ourselves the watchman acts.

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from viewkeeper.cli.output import FAILED, GOOD, Json, console, write_json, write_line
+from viewkeeper.terminal import FAILED, GOOD, Json, console, write_json, write_line
 from viewkeeper.visible import visible
 
 Project = Annotated[

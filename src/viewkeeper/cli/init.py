@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from viewkeeper.cli.output import Json, write_json, write_line
+from viewkeeper.terminal import Json, write_json, write_line
 
 
 def register(app: typer.Typer) -> None:

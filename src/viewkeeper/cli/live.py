@@ -9,7 +9,6 @@ from rich.console import Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 
-from viewkeeper.cli.output import Grid, console, styled, write_line
 from viewkeeper.run_events import (
     BatchCommitted,
     LoadingStarted,
@@ -31,6 +30,7 @@ from viewkeeper.run_events import (
     ViewsStopped,
     Warned,
 )
+from viewkeeper.terminal import Grid, console, styled, write_line
 from viewkeeper.visible import visible
 
 

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from viewkeeper.cli.output import Json, write_json, write_line
 from viewkeeper.cli.run import Project
 from viewkeeper.errors import UsageError, WarehouseError
 from viewkeeper.project.config import ProjectConfig, read_project
+from viewkeeper.terminal import Json, write_json, write_line
 
 Timeout = Annotated[
     float, typer.Option("--timeout", metavar="SECONDS", min=0, help="Wait no longer for a run.")

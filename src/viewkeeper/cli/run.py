@@ -10,16 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from viewkeeper.cli.ending import GRACE_SECONDS, Ending
-from viewkeeper.cli.output import (
-    FAILED,
-    GOOD,
-    INTERRUPTED,
-    Json,
-    console,
-    styled,
-    write_json,
-    write_line,
-)
 from viewkeeper.errors import ViewkeeperError
 from viewkeeper.project.config import ProjectConfig
 from viewkeeper.run_events import (
@@ -31,6 +21,16 @@ from viewkeeper.run_events import (
     SourceWentAway,
     StandingChanged,
     ViewsResumed,
+)
+from viewkeeper.terminal import (
+    FAILED,
+    GOOD,
+    INTERRUPTED,
+    Json,
+    console,
+    styled,
+    write_json,
+    write_line,
 )
 
 if TYPE_CHECKING:

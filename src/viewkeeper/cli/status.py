@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from viewkeeper.cli.check import show_security
-from viewkeeper.cli.output import FAILED, GOOD, Grid, Json, console, write_json, write_line
 from viewkeeper.cli.run import Project
 from viewkeeper.errors import UsageError
+from viewkeeper.terminal import FAILED, GOOD, Grid, Json, console, write_json, write_line
 
 
 def register(app: typer.Typer) -> None:

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from viewkeeper.cli.output import Json, write_json, write_line
 from viewkeeper.cli.run import Project
 from viewkeeper.errors import UsageError
 from viewkeeper.project.config import ProjectConfig, read_project
+from viewkeeper.terminal import Json, write_json, write_line
 
 
 def register(app: typer.Typer) -> None:

@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 
-from viewkeeper.cli.output import Json, write_json, write_line
 from viewkeeper.cli.run import Project
 from viewkeeper.project.config import read_project
 from viewkeeper.run_events import DashboardOpened
+from viewkeeper.terminal import Json, write_json, write_line
 
 TOKEN = "VIEWKEEPER_TOKEN"
 

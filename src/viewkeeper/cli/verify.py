@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from viewkeeper.cli.output import FAILED, GOOD, Json, console, write_json, write_line
 from viewkeeper.cli.run import Project
 from viewkeeper.errors import UsageError, WarehouseError
 from viewkeeper.project.config import read_project
+from viewkeeper.terminal import FAILED, GOOD, Json, console, write_json, write_line
 
 if TYPE_CHECKING:
     from viewkeeper.warehouse.storage import Storage

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from viewkeeper.cli.output import Grid, Json, console, write_json, write_line
 from viewkeeper.errors import UsageError
 from viewkeeper.project.config import ProjectConfig, read_project
 from viewkeeper.reports.values import json_value
+from viewkeeper.terminal import Grid, Json, console, write_json, write_line
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,7 +16,7 @@ from starlette.staticfiles import StaticFiles
 from viewkeeper.dashboard.access import COOKIE, Access, Guard
 from viewkeeper.dashboard.api import Api, with_description
 from viewkeeper.dashboard.endpoints import refusal
-from viewkeeper.dashboard.lab.endpoints import lab_endpoints
+from viewkeeper.dashboard.lab_endpoints import lab_endpoints
 from viewkeeper.dashboard.limits import BodyLimit
 from viewkeeper.dashboard.live import LISTENERS_MAX, Live
 from viewkeeper.dashboard.project_monitor import ProjectMonitor

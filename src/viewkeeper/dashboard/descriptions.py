@@ -21,9 +21,9 @@ from viewkeeper.project.config import ProjectConfig
 from viewkeeper.project.keeper import Keeper
 from viewkeeper.project.views_folder import view_texts
 from viewkeeper.reports.explain import explained
+from viewkeeper.sql.parser import parse_with_references
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import ViewDefinition
-from viewkeeper.views.parsing.parser import parse_with_references
 
 FILE = ".viewkeeper/descriptions.json"
 RETRY_SECONDS = 10.0

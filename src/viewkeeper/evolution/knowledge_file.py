@@ -32,9 +32,9 @@ from viewkeeper.errors import UsageError, did_you_mean
 from viewkeeper.evolution.changes import ChangeType, SchemaChange
 from viewkeeper.evolution.knowledge import Containment, JoinConstraint, Knowledge, Replacement
 from viewkeeper.evolution.lineage import Lineages, catalogs_then, steps_since
+from viewkeeper.sql.parser import parse_view
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.names import Name
-from viewkeeper.views.parsing.parser import parse_view
 
 _REPLACEMENT = ("relation", "by", "containment", "attributes", "trusted")
 _JOIN = ("left", "right", "on")

@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 from viewkeeper.algebra.expressions import Expression
 from viewkeeper.evolution.quality import Extent
 from viewkeeper.views.definition import RelationName
-from viewkeeper.views.sql import expression_sql
+from viewkeeper.views.spark_sql import expression_sql
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from viewkeeper.evolution.mapping import (
 from viewkeeper.evolution.preferences import Preferences
 from viewkeeper.evolution.quality import Extent
 from viewkeeper.views.definition import Grouping, Occurrence, RelationName, Term, ViewDefinition
-from viewkeeper.views.sql import expression_sql
+from viewkeeper.views.spark_sql import expression_sql
 
 
 @dataclass(frozen=True)

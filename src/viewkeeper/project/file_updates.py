@@ -23,9 +23,9 @@ from viewkeeper.engine.view import View
 from viewkeeper.errors import UsageError
 from viewkeeper.evolution.lineage import Lineage, Lineages
 from viewkeeper.project.views_folder import said
+from viewkeeper.sql.parser import parse_with_references
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import ViewDefinition
-from viewkeeper.views.parsing.parser import parse_with_references
 from viewkeeper.views.printing import identifier, view_sql
 
 if TYPE_CHECKING:

@@ -23,9 +23,9 @@ from viewkeeper.evolution.sameness import canonical
 from viewkeeper.evolution.synchronization import fitted
 from viewkeeper.project.view_files import WrittenViews, written_views
 from viewkeeper.sources.interface import Source
+from viewkeeper.sql.parser import parse_with_references
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName, ViewDefinition
-from viewkeeper.views.parsing.parser import parse_with_references
 from viewkeeper.views.printing import view_sql
 from viewkeeper.views.storing import definition_from_text
 from viewkeeper.warehouse.columns import schema_from_json

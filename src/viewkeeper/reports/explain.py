@@ -13,10 +13,10 @@ from viewkeeper.live.reading.row_estimates import row_estimates
 from viewkeeper.project.keeper import Keeper
 from viewkeeper.protocols.batched_sweep import BatchedSweep
 from viewkeeper.protocols.choice import LIVE, Choice, choice_for
+from viewkeeper.sql.remarks import remarks
 from viewkeeper.views.advice import choices
 from viewkeeper.views.definition import LOCAL, RelationName, ViewDefinition
 from viewkeeper.views.describe import described
-from viewkeeper.views.parsing.remarks import remarks
 from viewkeeper.views.planning import Route, reads, routes
 from viewkeeper.views.printing import view_sql
 from viewkeeper.views.pruning import pruned

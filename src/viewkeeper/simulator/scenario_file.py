@@ -26,11 +26,11 @@ from viewkeeper.simulator.schedule import Step, parse_schedule, play
 from viewkeeper.simulator.scheduler import SeededScheduler
 from viewkeeper.simulator.scheduling import run_to_end
 from viewkeeper.simulator.world import World
+from viewkeeper.sql.expressions.literals import from_text
+from viewkeeper.sql.parser import parse_view
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName, ViewDefinition
-from viewkeeper.views.parsing.literals import from_text
-from viewkeeper.views.parsing.parser import parse_view
 
 _KEYS = {
     *("title", "paper", "text", "protocol", "view", "network"),

@@ -1,6 +1,6 @@
 """Our expressions as Spark SQL text that Spark types and evaluates exactly as the algebra does.
 
-`viewkeeper.views.sql` spells an expression; here it is first made *explicit*: every conversion that
+`viewkeeper.views.spark_sql` spells an expression; here it is first made *explicit*: every conversion that
 our typing rules imply becomes a CAST in the tree, so that nothing is left to Spark's own coercions,
 which round where a common decimal type has no room for all digits.
 """
@@ -48,7 +48,7 @@ from viewkeeper.algebra.types import (
     canonical,
     decimal_type,
 )
-from viewkeeper.views.sql import expression_sql, quoted
+from viewkeeper.views.spark_sql import expression_sql, quoted
 
 _INTEGER_AS_DECIMAL = decimal_type(20, 0)
 _UNKNOWN = Literal(None, BOOLEAN)

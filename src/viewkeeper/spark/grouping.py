@@ -19,7 +19,7 @@ from viewkeeper.algebra.inference import type_of
 from viewkeeper.algebra.types import DOUBLE, Kind, Schema, Type
 from viewkeeper.spark.arrow import COUNT
 from viewkeeper.spark.expressions import value_sql
-from viewkeeper.views.sql import quoted
+from viewkeeper.views.spark_sql import quoted
 
 _COUNT = quoted(COUNT)
 # Together 38 digits: any 64-bit integer, as often as a row may appear.

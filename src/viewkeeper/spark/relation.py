@@ -38,7 +38,7 @@ from viewkeeper.spark.arrow import COUNT, arrow_schema, bag_of, spark_schema, ta
 from viewkeeper.spark.expressions import predicate_sql, value_sql
 from viewkeeper.spark.failures import translated
 from viewkeeper.spark.grouping import group_frame
-from viewkeeper.views.sql import quoted
+from viewkeeper.views.spark_sql import quoted
 
 _COUNT = quoted(COUNT)
 _OTHER_COUNT = f"{COUNT} of the other side"

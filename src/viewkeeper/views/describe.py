@@ -7,7 +7,7 @@ from typing import Any
 from viewkeeper.algebra.expressions import TRUE
 from viewkeeper.views.definition import Grouping, Step, Term, ViewDefinition
 from viewkeeper.views.fragments import Fragment, fragment_sql, fragments
-from viewkeeper.views.sql import aggregate_sql, expression_sql
+from viewkeeper.views.spark_sql import aggregate_sql, expression_sql
 
 Description = dict[str, Any]
 

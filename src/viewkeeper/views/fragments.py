@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from viewkeeper.algebra.expressions import And, Expression, columns_of
 from viewkeeper.views.definition import Occurrence, Term
 from viewkeeper.views.printing import identifier, joined_names
-from viewkeeper.views.sql import expression_sql
+from viewkeeper.views.spark_sql import expression_sql
 
 
 @dataclass(frozen=True)

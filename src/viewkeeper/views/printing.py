@@ -12,7 +12,7 @@ from textwrap import indent
 
 from viewkeeper.algebra.expressions import TRUE, And, Expression
 from viewkeeper.views.definition import LOCAL, Occurrence, Step, Term, ViewDefinition
-from viewkeeper.views.sql import ColumnName, aggregate_sql, expression_sql, quoted
+from viewkeeper.views.spark_sql import ColumnName, aggregate_sql, expression_sql, quoted
 
 # How often a group's row is there, beside the outputs, none of which is named so.
 _COPIES = "`#copies`"

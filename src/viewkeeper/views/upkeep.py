@@ -22,7 +22,7 @@ from viewkeeper.views.assembly import Assembly, Contents
 from viewkeeper.views.definition import LOCAL, RelationName, Term, ViewDefinition
 from viewkeeper.views.keeping import KeptRelation, copies
 from viewkeeper.views.planning import Route, routes
-from viewkeeper.views.sql import aggregate_sql, expression_sql
+from viewkeeper.views.spark_sql import aggregate_sql, expression_sql
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from viewkeeper.algebra.types import Field, Kind, Schema, Type, decimal_type
 from viewkeeper.arrow import arrow_schema
 from viewkeeper.errors import UsageError, invariant
-from viewkeeper.views.sql import quoted
+from viewkeeper.views.spark_sql import quoted
 
 COUNT = "_count"
 TXN = "_txn"

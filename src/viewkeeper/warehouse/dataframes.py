@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from viewkeeper.algebra.types import Kind, Schema
 from viewkeeper.errors import InvariantViolated
-from viewkeeper.views.sql import quoted
+from viewkeeper.views.spark_sql import quoted
 from viewkeeper.warehouse.checksums import verified
 from viewkeeper.warehouse.columns import COUNT, RESERVED, TXN, owner_of, stored_ddl
 from viewkeeper.warehouse.datafiles import DataFile

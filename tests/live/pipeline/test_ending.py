@@ -15,7 +15,7 @@ import pytest
 
 from chaos.run_process import java_below
 from viewkeeper.cli import execute
-from viewkeeper.cli.output import INTERRUPTED
+from viewkeeper.terminal import INTERRUPTED
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

@@ -8,8 +8,8 @@ import pytest
 
 from live.pipeline.recording import Recording
 from viewkeeper.cli import execute
-from viewkeeper.cli.output import write_line
 from viewkeeper.project.keeper import Keeper
+from viewkeeper.terminal import write_line
 from viewkeeper.views import Level, RelationName
 from witnessing.judging import copy_name, copy_text, verdict
 

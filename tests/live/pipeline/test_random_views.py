@@ -13,8 +13,8 @@ import pytest
 from live.pipeline.random_views import random_views
 from live.pipeline.recording import Recording
 from live.pipeline.traffic import Traffic, fill, write_copies
-from viewkeeper.cli.output import write_line
 from viewkeeper.project.keeper import Keeper
+from viewkeeper.terminal import write_line
 from viewkeeper.views import Level
 from witnessing.judging import verdict
 

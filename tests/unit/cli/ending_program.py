@@ -14,7 +14,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from viewkeeper.cli.ending import Ending
-from viewkeeper.cli.output import GOOD, INTERRUPTED
+from viewkeeper.terminal import GOOD, INTERRUPTED
 
 
 def backtracks() -> None:

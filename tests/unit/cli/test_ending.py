@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from viewkeeper.cli import ending, watchman
-from viewkeeper.cli.output import GOOD, INTERRUPTED
+from viewkeeper.terminal import GOOD, INTERRUPTED
 
 TESTS = Path(__file__).parents[2]
 PATIENCE_SECONDS = 600

@@ -10,8 +10,8 @@ import pytest
 
 from viewkeeper import __version__
 from viewkeeper.cli import execute
-from viewkeeper.cli.lab import running
 from viewkeeper.errors import SourceError
+from viewkeeper.lab import running
 
 HEAVY = ("pyspark", "pyarrow", "pandas", "deltalake", "sqlglot", "viewkeeper.simulator")
 

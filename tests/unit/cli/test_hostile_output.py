@@ -22,10 +22,10 @@ from viewkeeper import cli
 from viewkeeper.algebra.types import INTEGER, STRING, Field, Schema
 from viewkeeper.cli import execute
 from viewkeeper.cli.live import LiveTable
-from viewkeeper.cli.output import Grid, console, styled, write_line
 from viewkeeper.cli.warehouse import _show_answer
 from viewkeeper.project.querying import Answer
 from viewkeeper.run_events import RunEvent
+from viewkeeper.terminal import Grid, console, styled, write_line
 from viewkeeper.visible import visible
 from viewkeeper.warehouse.commits import EpochCommit, Extent
 from viewkeeper.warehouse.entries import Definition

@@ -11,11 +11,11 @@ from viewkeeper.engine.limits import Limits
 from viewkeeper.engine.view import View
 from viewkeeper.simulator.engine.sources import START
 from viewkeeper.sources.interface import SourceTransaction
+from viewkeeper.sql.parser import parse_view
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
 from viewkeeper.views.level import Level
-from viewkeeper.views.parsing.parser import parse_view
 
 CATALOG = Catalog(
     tuple(CatalogRelation(RelationName(s, "r"), Schema.of(k=INTEGER)) for s in ("s", "t"))

@@ -19,9 +19,9 @@ from viewkeeper.sources.interface import (
     SchemaChange,
     SourceTransaction,
 )
+from viewkeeper.sql.parser import parse_view
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
-from viewkeeper.views.parsing.parser import parse_view
 from viewkeeper.views.upkeep import Upkeep
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)

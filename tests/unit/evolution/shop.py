@@ -9,9 +9,9 @@ from viewkeeper.algebra.types import INTEGER, STRING, Schema
 from viewkeeper.evolution.knowledge import Containment, JoinConstraint, Knowledge, Replacement
 from viewkeeper.evolution.preferences import Parts, Preferences
 from viewkeeper.evolution.rewriting import EvolvingView
+from viewkeeper.sql.parser import parse_view
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
-from viewkeeper.views.parsing.parser import parse_view
 
 ORDERS = RelationName("shop", "orders")
 CUSTOMERS = RelationName("crm", "customers")

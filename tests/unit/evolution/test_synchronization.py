@@ -52,9 +52,9 @@ from viewkeeper.evolution.synchronization import (
     Untouched,
     synchronized,
 )
+from viewkeeper.sql.parser import parse_view
 from viewkeeper.views.assembly import evaluated
 from viewkeeper.views.definition import RelationName
-from viewkeeper.views.parsing.parser import parse_view
 from viewkeeper.views.printing import view_sql
 
 

@@ -12,9 +12,9 @@ from viewkeeper.engine.view import View
 from viewkeeper.errors import UsageError
 from viewkeeper.live.evolution_log import APPLIED, PENDING, EvolutionLog
 from viewkeeper.sources.interface import RelationSchema, SchemaChange
+from viewkeeper.sql.parser import parse_view
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
-from viewkeeper.views.parsing.parser import parse_view
 
 SCHEMA = Schema.of(k=INTEGER)
 CATALOG = Catalog((CatalogRelation(RelationName("geo", "regions"), SCHEMA, ("k",)),))

@@ -13,9 +13,9 @@ from viewkeeper.errors import UsageError
 from viewkeeper.project.view_files import WrittenViews
 from viewkeeper.project.views_folder import parsed_views, read_views
 from viewkeeper.sources.interface import RelationSchema, SchemaChange, ToldColumns
+from viewkeeper.sql.parser import parse_view
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
-from viewkeeper.views.parsing.parser import parse_view
 from viewkeeper.warehouse.entries import Definition, ViewState
 
 

@@ -11,8 +11,8 @@ from docsite.view_classes import EXAMPLES, example, page
 from viewkeeper.errors import UsageError
 from viewkeeper.live.managers.manager_factory import MANAGED
 from viewkeeper.protocols.choice import LIVE, choice_for, period_seconds
+from viewkeeper.sql.headers import PROTOCOLS
 from viewkeeper.views import Level
-from viewkeeper.views.parsing.headers import PROTOCOLS
 
 
 def declared(name: str, protocol: str | None = None, level: Level = Level.STRONG, **settings: str):

@@ -31,10 +31,10 @@ from viewkeeper.simulator.scenario import Network
 from viewkeeper.simulator.scheduler import SeededScheduler
 from viewkeeper.simulator.scheduling import run_to_end
 from viewkeeper.simulator.world import World
+from viewkeeper.sql.parser import parse_view
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
-from viewkeeper.views.parsing.parser import parse_view
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

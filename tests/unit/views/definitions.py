@@ -47,12 +47,12 @@ from viewkeeper.algebra.types import (
     canonical,
     decimal_type,
 )
+from viewkeeper.sql.headers import PROTOCOLS, PUBLISH, REFRESH, SETTINGS
+from viewkeeper.sql.naming import canonically_named
+from viewkeeper.sql.where.predicates import settled
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import Grouping, Occurrence, RelationName, Term, ViewDefinition
 from viewkeeper.views.level import DECLARABLE
-from viewkeeper.views.parsing.headers import PROTOCOLS, PUBLISH, REFRESH, SETTINGS
-from viewkeeper.views.parsing.naming import canonically_named
-from viewkeeper.views.parsing.predicates import settled
 
 DECIMAL = decimal_type(5, 2)
 TYPES = (INTEGER, DOUBLE, DECIMAL, STRING, BOOLEAN, BINARY, DATE, TIMESTAMP, LOCAL_TIMESTAMP)

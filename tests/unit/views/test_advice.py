@@ -6,10 +6,10 @@ import pytest
 
 from viewkeeper.algebra import Schema
 from viewkeeper.algebra.types import INTEGER, STRING
+from viewkeeper.sql.parser import parse_view
 from viewkeeper.views.advice import COPY_BYTES_MAX, Traffic, advised, choices
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
-from viewkeeper.views.parsing.parser import parse_view
 
 ORDERS, CUSTOMERS, REGIONS = (
     RelationName("shop", "orders"),

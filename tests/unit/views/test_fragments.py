@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from unit.views.corpus import catalog
+from unit.sql.corpus import catalog
+from viewkeeper.sql.parser import parse_view
 from viewkeeper.views.definition import Term
 from viewkeeper.views.fragments import fragment_sql, fragments
-from viewkeeper.views.parsing.parser import parse_view
 
 
 def term(text: str) -> Term:

@@ -8,10 +8,10 @@ from viewkeeper.algebra import Bag, Field, Schema
 from viewkeeper.algebra.types import INTEGER
 from viewkeeper.protocols.batched_sweep import BatchedSweep
 from viewkeeper.protocols.messages import AnswerArrived, AskSource, Reflected, TransactionArrived
+from viewkeeper.sql.parser import parse_view
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
-from viewkeeper.views.parsing.parser import parse_view
 from viewkeeper.views.planning import obstacles, reads, routes
 
 SCHEMA = Schema(tuple(Field(name, INTEGER) for name in ("k", "a", "b", "c")))

@@ -7,13 +7,13 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
 
 from slices import seeds
-from unit.views.corpus import catalog
+from unit.sql.corpus import catalog
 from unit.views.definitions import definitions
 from viewkeeper.algebra.expressions import Column, Output
 from viewkeeper.algebra.types import INTEGER, Schema
+from viewkeeper.sql.parser import parse_view
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import Occurrence, RelationName, Term, ViewDefinition
-from viewkeeper.views.parsing.parser import parse_view
 from viewkeeper.views.printing import identifier, view_sql
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from viewkeeper.algebra.types import DOUBLE, INTEGER, STRING, Field, Schema
+from viewkeeper.sql.parser import parse_with_references
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
-from viewkeeper.views.parsing.parser import parse_with_references
 from viewkeeper.views.sampling import Follow, Picked, picked, reading_order
 
 CATALOG = Catalog(

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from unit.views import tpch
-from unit.views.corpus import CORPUS, catalog
+from unit.sql import tpch
+from unit.sql.corpus import CORPUS, catalog
 from viewkeeper.algebra import types
 from viewkeeper.algebra.expressions import Literal, Output
 from viewkeeper.errors import UsageError
+from viewkeeper.sql.parser import parse_view
 from viewkeeper.views.definition import ViewDefinition
-from viewkeeper.views.parsing.parser import parse_view
 from viewkeeper.views.storing import definition_as_text, definition_from_text
 
 ACCEPTED = sorted((CORPUS / "accepted").glob("*.sql"))

@@ -20,10 +20,10 @@ from viewkeeper.protocols.choice import VIRTUAL
 from viewkeeper.protocols.messages import Reflected
 from viewkeeper.sources.interface import Source
 from viewkeeper.spark.staged import Staging
+from viewkeeper.sql.headers import read_headers
+from viewkeeper.sql.sqltext import SqlText
 from viewkeeper.views.assembly import WholeView
 from viewkeeper.views.definition import ViewDefinition
-from viewkeeper.views.parsing.headers import read_headers
-from viewkeeper.views.parsing.sqltext import SqlText
 from viewkeeper.views.pruning import pruned
 from viewkeeper.warehouse.reading import repeated
 

@@ -1,0 +1,1 @@
+"""SELECT, GROUP BY and HAVING: `outputs` of a term, its `aggregation`, joins to what was grouped (`regrouping`)."""
