@@ -1,6 +1,6 @@
 """The demo's story in events, as `viewkeeper.run_events` has them for a run; docs/reference/events.md lists both.
 
-Some have a run event's name and other fields: the demo says what it has seen of its own run.
+Some have a run event's name and other fields: the demo says what it has seen of the run.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class DemoRelationRead(Event):
 
 @dataclass(frozen=True)
 class DemoLoaded(Event):
-    """The views are there, with so many rows each."""
+    """The views are there; `rows` by view."""
 
     name: ClassVar[str] = "loaded"
     seconds: float

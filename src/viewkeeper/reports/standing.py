@@ -55,15 +55,16 @@ def behind_seconds(
 
 
 def freshness_seconds(
-    standing: Document, view: str, now: dt.datetime, behind: Iterable[float | None] = ()
+    standing: Document, view: str, now: dt.datetime, lags: Iterable[float | None] = ()
 ) -> float | None:
     """How old the oldest is that a view is known not to show; None while no run keeps it.
 
-    What the run has and does not show; or what has not reached the run, as far as the view's sources are ``behind``.
+    What the run has and does not show of it; or what has not reached the run, as the ``lags`` of its sources say. What other
+    views of a source do not show is no lag of this one.
     """
     if view not in standing.get("views", {}):
         return None
-    ages = (age_seconds(standing["views"][view], now), *behind)
+    ages = (age_seconds(standing["views"][view], now), *lags)
     return max(float(seconds) for seconds in ages if seconds is not None)
 
 
@@ -80,7 +81,7 @@ def allowances(run: Document, reads: Mapping[str, Iterable[str]]) -> dict[str, f
 
 
 def period_of(run: Document, view: str) -> float:
-    """For how long a periodic view may not show what has come; 0 for others."""
+    """For how long a periodic view may not show what there is; 0 for others."""
     return float(run["views"].get(view, {}).get("period_seconds") or 0.0)
 
 

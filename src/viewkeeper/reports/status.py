@@ -90,20 +90,14 @@ def status_of(seen: Observed) -> Document:
         "frontier": 0 if latest is None else latest.last_txn,
         "epoch": 0 if latest is None else latest.epoch,
         "sources": sources,
-        "views": {
-            name: _view(
-                seen, name, [sources[s]["behind_seconds"] for s in seen.reads(name) if s in sources]
-            )
-            for name in seen.views
-        },
+        "views": {name: _view(seen, name) for name in seen.views},
         "last_batch": run.get("batch"),
     }
 
 
 def _source(seen: Observed, name: str, look: Mapping[str, Any], allowed_seconds: float) -> Document:
     """A look at a source, with how far the views are behind it."""
-    lag = look.get("unseen_seconds", look["lag_seconds"])
-    behind = behind_seconds(standing_in(seen.run), name, lag, seen.now)
+    behind = behind_seconds(standing_in(seen.run), name, _lag(look), seen.now)
     is_late = behind is not None and behind > BEHIND_SECONDS + allowed_seconds
     is_behind = is_late and look["state"] == "ok"
     return dict(look) | {
@@ -113,12 +107,18 @@ def _source(seen: Observed, name: str, look: Mapping[str, Any], allowed_seconds:
     }
 
 
-def _view(seen: Observed, name: str, behind: list[float | None]) -> Document:
-    """``behind``: how far the views are behind each of its sources."""
+def _lag(look: Mapping[str, Any]) -> float | None:
+    """How far a source is ahead of what the run has of it; or since when it is not heard of."""
+    lag: float | None = look.get("unseen_seconds", look["lag_seconds"])
+    return lag
+
+
+def _view(seen: Observed, name: str) -> Document:
     run, view, standing = seen.run, seen.views[name], standing_in(seen.run)
     told = run["views"].get(name, {})
     has_ended = view.definition.has_ended
-    fresh = None if has_ended else freshness_seconds(standing, name, seen.now, behind)
+    lags = [_lag(seen.looks[source]) for source in seen.reads(name) if source in seen.looks]
+    fresh = None if has_ended else freshness_seconds(standing, name, seen.now, lags)
     approval = None if fresh is None else approval_of(standing, name)
     audit = last_audit(view, seen.audits.get(name), run.get("audits", {}).get(name))
     damage = seen.damages.get(name)

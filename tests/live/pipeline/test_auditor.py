@@ -149,7 +149,7 @@ def test_a_wrong_store_is_found(shop, running_spark):
         table = keeper.warehouse().read_arrow(store, with_count=True)
         row = {name: table.column(name)[0].as_py() for name in table.column_names[:-1]}
         auditor = Auditor(AuditSettings(every_seconds=1, keys=1), shop.folder, random.Random(7))
-        assert auditor.audit(pipeline, keeper.warehouse())["verdict"] == "equal"
+        assert auditor.audit(pipeline, keeper.warehouse()).verdict == "equal"
         put_a_wrong_row(pipeline, store, row)
         assert audited(pipeline, keeper.warehouse(), "b_per_customer").stores == ("t0.groups",)
 

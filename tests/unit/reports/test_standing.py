@@ -25,7 +25,7 @@ STANDING = {"views": {"sales": ago(9), "names": None}, "sources": {"shop": ago(9
 
 
 @pytest.mark.parametrize(
-    ("view", "behind", "seconds"),
+    ("view", "lags", "seconds"),
     [
         ("sales", [], 9.0),
         ("names", [], 0.0),
@@ -34,8 +34,8 @@ STANDING = {"views": {"sales": ago(9), "names": None}, "sources": {"shop": ago(9
         ("unkept", [4.0], None),
     ],
 )
-def test_a_view_is_as_fresh_as_the_oldest_that_it_does_not_show(view, behind, seconds):
-    assert freshness_seconds(STANDING, view, NOON, behind) == seconds
+def test_a_view_is_as_fresh_as_the_oldest_that_it_does_not_show(view, lags, seconds):
+    assert freshness_seconds(STANDING, view, NOON, lags) == seconds
 
 
 @pytest.mark.parametrize(
