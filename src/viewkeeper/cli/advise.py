@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from viewkeeper.cli.choices import copy_text, many, size
-from viewkeeper.cli.explain import Project, show_bad
+from viewkeeper.cli.explain import show_bad
+from viewkeeper.cli.run import Project
 from viewkeeper.terminal import FAILED, GOOD, Json, write_json, write_line
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from viewkeeper.cli.run import Project
 from viewkeeper.project.config import read_project
 from viewkeeper.terminal import FAILED, GOOD, Json, write_json, write_line, write_lines
 
@@ -30,9 +31,7 @@ def check(
         bool,
         typer.Option("--allow-setup", help="Set the sources up first, where something is missing."),
     ] = False,
-    project: Annotated[
-        Path, typer.Option("--project", help="The project's folder, with its viewkeeper.toml.")
-    ] = Path("."),
+    project: Project = Path("."),
     as_json: Json = False,
 ) -> None:
     """Check that every source can be read exactly and is not harmed. Creates nothing by itself."""
@@ -62,10 +61,14 @@ def show_security(items: Sequence[dict[str, Any]]) -> None:
     """Links, rights, tokens and permissions, each with a mark, and what mends a warning."""
     write_line("Security", "bold")
     for item in items:
-        mark, style = _MARKS[item["severity"]]
-        write_line(f"  {mark} {item['subject']}: {item['message']} [{item['code']}]", style)
-        if item["fix"] and item["severity"] != "ok":
-            write_line(f"      fix: {item['fix']}")
+        _show_finding(item, f"{item['subject']}: ")
+
+
+def _show_finding(finding: dict[str, Any], subject: str = "") -> None:
+    mark, style = _MARKS[finding["severity"]]
+    write_line(f"  {mark} {subject}{finding['message']} [{finding['code']}]", style)
+    if finding["fix"] and finding["severity"] != "ok":
+        write_line(f"      fix: {finding['fix']}")
 
 
 def _show_views(views: Sequence[dict[str, Any]]) -> None:
@@ -85,10 +88,7 @@ def _show(reports: Sequence[dict[str, Any]], good: bool) -> None:
         kind = f" ({report['kind']})" if report["kind"] else ""
         write_line(f"{report['source']}{kind}", "bold")
         for finding in report["findings"]:
-            mark, style = _MARKS[finding["severity"]]
-            write_line(f"  {mark} {finding['message']} [{finding['code']}]", style)
-            if finding["fix"] and finding["severity"] != "ok":
-                write_line(f"      fix: {finding['fix']}")
+            _show_finding(finding)
     write_line()
     if good:
         write_line("Every source can be read exactly.", "green")

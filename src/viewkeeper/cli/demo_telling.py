@@ -12,25 +12,7 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from viewkeeper.demo.events import (
-    AnomalyPlayed,
-    AuditStarted,
-    DemoBegan,
-    DemoEvent,
-    DemoLoaded,
-    DemoLoadingStarted,
-    DemoRelationRead,
-    DemoSettled,
-    DemoSummarized,
-    FiguresChanged,
-    RunKilled,
-    RunResumed,
-    RunStarted,
-    RunStopping,
-    SourcesReady,
-    ViewsAudited,
-    WritersStopped,
-)
+from viewkeeper.demo import events as ev
 from viewkeeper.run_events import DashboardOpened
 from viewkeeper.terminal import Grid, console, styled, write_line
 
@@ -39,69 +21,69 @@ LINES_SHOWN_SECONDS = 2.0
 WIDTH_SIDE_BY_SIDE = 112
 
 # What is being waited for after an event, for the line under the page.
-_NEXT: dict[type[DemoEvent], str] = {
-    DemoBegan: "The servers are starting",
-    AnomalyPlayed: "The servers are being filled",
-    SourcesReady: "Viewkeeper is starting",
-    RunStarted: "Spark is starting and the feeds are being opened",
-    DemoLoadingStarted: "The views are being loaded, each source at one cut, while everybody writes",
-    DemoRelationRead: "The views are being computed",
-    DemoLoaded: "Everybody writes; every transaction becomes a state of the views",
-    RunResumed: "It went on from the ledger; everybody still writes",
-    WritersStopped: "The last transactions come in",
-    AuditStarted: "Every view is computed again from the sources and compared row by row",
-    RunStopping: "The run is stopped in order, and everything put away",
+_NEXT: dict[type[ev.DemoEvent], str] = {
+    ev.DemoBegan: "The servers are starting",
+    ev.AnomalyPlayed: "The servers are being filled",
+    ev.SourcesReady: "Viewkeeper is starting",
+    ev.RunStarted: "Spark is starting and the feeds are being opened",
+    ev.DemoLoadingStarted: "The views are being loaded, each source at one cut, while everybody writes",
+    ev.DemoRelationRead: "The views are being computed",
+    ev.DemoLoaded: "Everybody writes; every transaction becomes a state of the views",
+    ev.RunResumed: "It went on from the ledger; everybody still writes",
+    ev.WritersStopped: "The last transactions come in",
+    ev.AuditStarted: "Every view is computed again from the sources and compared row by row",
+    ev.RunStopping: "The run is stopped in order, and everything put away",
 }
 
 
-def sentence(event: DemoEvent) -> str:
+def sentence(event: ev.DemoEvent) -> str:
     """An event in words; empty for those that only move figures."""
     match event:
-        case SourcesReady(sources):
+        case ev.SourcesReady(sources):
             return f"The sources are there: {', '.join(sources)}."
         case DashboardOpened(url):
             return f"The dashboard is at {url} as long as the demo runs."
-        case RunStarted(pid):
+        case ev.RunStarted(pid):
             return f"viewkeeper run is process {pid}."
-        case DemoLoaded():
+        case ev.DemoLoaded():
             rows = ", ".join(f"{view} {count:,}" for view, count in event.rows.items())
             return f"The views have appeared, {event.seconds:.1f} s: {rows} rows."
-        case RunKilled():
+        case ev.RunKilled():
             return (
                 f"kill -9 {event.pid}: the run and its JVM are gone, "
                 f"{event.transactions:,} transactions are in the warehouse."
             )
-        case RunResumed():
+        case ev.RunResumed():
             return (
                 f"Resumed after {event.seconds:.1f} s, behind transaction "
                 f"{event.goes_on_after:,}, with {event.transactions:,} at once."
             )
-        case WritersStopped():
+        case ev.WritersStopped():
             return f"The writers have stopped: {event.total:,} transactions committed."
-        case DemoSettled():
+        case ev.DemoSettled():
             verdict = "nothing lost, nothing doubled" if event.ok else "THAT IS WRONG"
             return (
                 f"{event.committed:,} committed at the sources, {event.transactions:,} "
                 f"states in the warehouse: {verdict}."
             )
-        case ViewsAudited():
+        case ev.ViewsAudited():
             found = (f"{v['view']} {v['verdict']} ({v['rows']:,} rows)" for v in event.views)
             return f"Audit: {', '.join(found)}."
         case _:
             return ""
 
 
-def style_of(event: DemoEvent) -> str:
+def style_of(event: ev.DemoEvent) -> str:
     match event:
-        case RunKilled() | DemoSettled(ok=False) | ViewsAudited(ok=False):
+        case ev.RunKilled() | ev.DemoSettled(ok=False) | ev.ViewsAudited(ok=False):
             return "bold red"
-        case DemoLoaded() | RunResumed() | DemoSettled() | ViewsAudited():
+        case ev.DemoLoaded() | ev.RunResumed() | ev.DemoSettled() | ev.ViewsAudited():
             return "green"
         case _:
             return ""
 
 
-def anomaly_table(event: AnomalyPlayed) -> Grid:
+def anomaly_table(event: ev.AnomalyPlayed) -> Grid:
     """The same updates under two protocols, in two columns."""
     table = Grid(title=f"Why it is hard: three updates meet in {event.view}", title_justify="left")
     table.add_column("concurrent update")
@@ -124,7 +106,7 @@ def _marked(state: Mapping[str, Any]) -> Text:
     return styled(f"{mark} {state['view']}", style)
 
 
-def summary_lines(event: DemoSummarized) -> list[str]:
+def summary_lines(event: ev.DemoSummarized) -> list[str]:
     equal = [view for view, verdict in event.audits.items() if verdict == "equal"]
     fresh = event.freshness_seconds
     return [
@@ -149,19 +131,19 @@ class Lines:
     def __exit__(self, *_: object) -> None:
         return None
 
-    def on_event(self, event: DemoEvent) -> None:
+    def on_event(self, event: ev.DemoEvent) -> None:
         match event:
-            case AnomalyPlayed():
+            case ev.AnomalyPlayed():
                 console().print(anomaly_table(event))
-            case FiguresChanged():
+            case ev.FiguresChanged():
                 now = time.monotonic()
                 if now - self._told_at >= LINES_SHOWN_SECONDS:
                     self._told_at = now
                     write_line(_figures_line(event))
-            case DemoRelationRead(relation, rows):
+            case ev.DemoRelationRead(relation, rows):
                 write_line(f"Read {rows:,} rows of {relation}.")
                 return
-            case DemoSummarized():
+            case ev.DemoSummarized():
                 for line in summary_lines(event):
                     write_line(line, "bold" if event.ok else "bold red")
             case _ if sentence(event):
@@ -170,7 +152,7 @@ class Lines:
             write_line(f"{_NEXT[type(event)]} …", "dim")
 
 
-def _figures_line(event: FiguresChanged) -> str:
+def _figures_line(event: ev.FiguresChanged) -> str:
     rows = ", ".join(f"{view} {count:,}" for view, count in event.rows.items())
     return (
         f"{sum(event.committed.values()):,} committed, {event.transactions:,} in the views "
@@ -206,7 +188,7 @@ class Page:
 
     def __init__(self) -> None:
         self._console: Console = console()
-        self._figures: FiguresChanged | None = None
+        self._figures: ev.FiguresChanged | None = None
         self._loading: _Loading | None = None
         self._waiting = Spinner("dots", text="")
         self._live = Live(
@@ -223,19 +205,19 @@ class Page:
     def __exit__(self, *error: Any) -> None:
         self._live.__exit__(*error)
 
-    def on_event(self, event: DemoEvent) -> None:
+    def on_event(self, event: ev.DemoEvent) -> None:
         match event:
-            case AnomalyPlayed():
+            case ev.AnomalyPlayed():
                 self._console.print(anomaly_table(event))
-            case DemoLoadingStarted():
+            case ev.DemoLoadingStarted():
                 self._loading = _Loading(event.rows_expected, time.monotonic())
-            case DemoRelationRead() if self._loading is not None:
+            case ev.DemoRelationRead() if self._loading is not None:
                 self._loading.read(event.total)
-            case DemoLoaded():
+            case ev.DemoLoaded():
                 self._loading = None
-            case FiguresChanged():
+            case ev.FiguresChanged():
                 self._figures = event
-            case DemoSummarized():
+            case ev.DemoSummarized():
                 self._live.stop()
                 if self._figures is not None:
                     self._console.print(_figures_grid(self._figures, self._console.width))
@@ -256,7 +238,7 @@ class Page:
         return Group(*parts)
 
 
-def _figures_grid(event: FiguresChanged, width: int) -> RenderableType:
+def _figures_grid(event: ev.FiguresChanged, width: int) -> RenderableType:
     tables = (_views_table(event), _sources_table(event), _warehouse_table(event))
     if width < WIDTH_SIDE_BY_SIDE:
         return Group(*tables)
@@ -265,7 +247,7 @@ def _figures_grid(event: FiguresChanged, width: int) -> RenderableType:
     return grid
 
 
-def _views_table(event: FiguresChanged) -> Grid:
+def _views_table(event: ev.FiguresChanged) -> Grid:
     table = Grid(title="views", title_justify="left")
     table.add_column("view")
     table.add_column("rows", justify="right")
@@ -274,7 +256,7 @@ def _views_table(event: FiguresChanged) -> Grid:
     return table
 
 
-def _sources_table(event: FiguresChanged) -> Grid:
+def _sources_table(event: ev.FiguresChanged) -> Grid:
     table = Grid(title="sources", title_justify="left")
     table.add_column("source")
     for heading in ("committed", "questions", "rows fetched"):
@@ -285,7 +267,7 @@ def _sources_table(event: FiguresChanged) -> Grid:
     return table
 
 
-def _warehouse_table(event: FiguresChanged) -> Grid:
+def _warehouse_table(event: ev.FiguresChanged) -> Grid:
     table = Grid(title="warehouse", title_justify="left", show_header=False)
     table.add_column()
     table.add_column(justify="right")

@@ -9,12 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
+from viewkeeper.cli.run import Project
 from viewkeeper.terminal import FAILED, GOOD, Json, console, write_json, write_line
 from viewkeeper.visible import visible
-
-Project = Annotated[
-    Path, typer.Option("--project", help="The project's folder, with its viewkeeper.toml.")
-]
 
 # A line of a plan is broken here, also on a wide terminal: it must be taken in at a glance.
 WIDTH_MAX = 100

@@ -9,27 +9,7 @@ from rich.console import Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 
-from viewkeeper.run_events import (
-    BatchCommitted,
-    LoadingStarted,
-    RelationRead,
-    RunCaughtUp,
-    RunEvent,
-    RunInterrupted,
-    RunStopped,
-    SchemaChangeApplied,
-    SchemaChangeHeld,
-    SourceCameBack,
-    SourceWentAway,
-    ViewAudited,
-    ViewEvolved,
-    ViewsLoaded,
-    ViewsRebuilt,
-    ViewsReloaded,
-    ViewsResumed,
-    ViewsStopped,
-    Warned,
-)
+from viewkeeper import run_events as ev
 from viewkeeper.terminal import Grid, console, styled, write_line
 from viewkeeper.visible import visible
 
@@ -45,7 +25,7 @@ class LiveTable:
         self._totals = {"transactions": 0, "epochs": 0}
         self._txn = 0
         # Relations that are being read for new views, with what was last heard of each.
-        self._reading: dict[str, RelationRead] = {}
+        self._reading: dict[str, ev.RelationRead] = {}
         self._note = "loading"
 
     def __enter__(self) -> LiveTable:
@@ -58,9 +38,9 @@ class LiveTable:
         if self._is_terminal:
             self._live.__exit__(*error)
 
-    def on_event(self, event: RunEvent) -> None:
+    def on_event(self, event: ev.RunEvent) -> None:
         match event:
-            case BatchCommitted():
+            case ev.BatchCommitted():
                 self._totals["transactions"] += event.transactions
                 self._totals["epochs"] += 1
                 for view, changed in event.changed.items():
@@ -68,12 +48,12 @@ class LiveTable:
                     self._views[view][0] += changed["inserted"]
                     self._views[view][1] += changed["deleted"]
                 self._txn = event.txn
-            case RelationRead(relation):
+            case ev.RelationRead(relation):
                 self._reading[relation] = event
-            case ViewsLoaded():
+            case ev.ViewsLoaded():
                 self._reading = {}
         self._note = sentence(event)
-        if self._is_terminal and isinstance(event, Warned):
+        if self._is_terminal and isinstance(event, ev.Warned):
             # Above the table, where the next event does not cover it.
             self._console.print(styled(self._note, "yellow"))
         if self._is_terminal:
@@ -112,61 +92,61 @@ class LiveTable:
         return grid
 
 
-def sentence(event: RunEvent) -> str:
+def sentence(event: ev.RunEvent) -> str:
     match event:
-        case LoadingStarted(views):
+        case ev.LoadingStarted(views):
             return f"Loading {', '.join(views)} …"
-        case RelationRead():
+        case ev.RelationRead():
             percent = "" if event.percent is None else f" ({event.percent} %)"
             speed = f"{event.rows_per_second:,} rows/s"
             return f"Read {event.rows:,} rows of {event.relation}{percent}, {speed}"
-        case ViewsLoaded():
+        case ev.ViewsLoaded():
             return f"Loaded {', '.join(event.views)} in {event.seconds:.1f} s"
-        case ViewsResumed(views, txn):
+        case ev.ViewsResumed(views, txn):
             return f"Keeping {', '.join(views)} from {txn:,} on"
-        case BatchCommitted():
+        case ev.BatchCommitted():
             return (
                 f"Epoch {event.epoch}: {event.transactions:,} transactions, "
                 f"now at {event.txn:,}, fresh to {event.freshness_seconds:.2f} s"
             )
-        case SourceWentAway(error):
+        case ev.SourceWentAway(error):
             return f"Waiting: {error['message']}"
-        case ViewAudited(view, verdict):
+        case ev.ViewAudited(view, verdict):
             return f"Audit of {view}: {verdict}"
-        case ViewsStopped(views, error):
+        case ev.ViewsStopped(views, error):
             source = error.get("source")
             way = (
                 f"viewkeeper rebuild --source {source}" if source else "viewkeeper check says more"
             )
             stopped = ", ".join(views) or "no view"
             return f"Stopped {stopped}: {error['message']}; {error.get('hint') or way}"
-        case ViewsRebuilt():
+        case ev.ViewsRebuilt():
             return f"Rebuilt {', '.join(event.views)}, now at {event.txn:,}"
-        case ViewsReloaded(views):
+        case ev.ViewsReloaded(views):
             return f"Keeping {', '.join(views)} now"
-        case SourceCameBack(source):
+        case ev.SourceCameBack(source):
             return f"Source {source} is back"
-        case Warned(message):
+        case ev.Warned(message):
             return f"Warning: {message}"
-        case SchemaChangeApplied():
+        case ev.SchemaChangeApplied():
             effects = ", ".join(f"{e['view']} {e['effect']}" for e in event.effects)
             return f"{event.source}: {event.statement} ({effects or 'no view is affected'})"
-        case ViewEvolved():
+        case ev.ViewEvolved():
             read = f"{event.rows_read or 0:,} rows read"
             return f"View {event.view} goes on: {event.method}, {read}: {event.reason}"
-        case SchemaChangeHeld():
+        case ev.SchemaChangeHeld():
             return (
                 f"{event.source}: {event.statement} is {event.status}; "
                 f"see viewkeeper evolve, then --approve {event.id}"
             )
-        case RunCaughtUp():
+        case ev.RunCaughtUp():
             return (
                 f"Caught up: {event.transactions:,} transactions in {event.seconds:.1f} s "
                 f"({event.transactions_per_second:,.0f}/s)"
             )
-        case RunInterrupted():
+        case ev.RunInterrupted():
             return "Interrupted: what was at hand is given up, and done again by the next run"
-        case RunStopped():
+        case ev.RunStopped():
             return f"Stopped after {event.transactions:,} transactions"
         case _:
             return event.name

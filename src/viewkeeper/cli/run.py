@@ -9,19 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from viewkeeper import run_events as ev
 from viewkeeper.cli.ending import GRACE_SECONDS, Ending
 from viewkeeper.errors import ViewkeeperError
 from viewkeeper.project.config import ProjectConfig
-from viewkeeper.run_events import (
-    DashboardOpened,
-    OnEvent,
-    PaintingChanged,
-    RunEvent,
-    RunInterrupted,
-    SourceWentAway,
-    StandingChanged,
-    ViewsResumed,
-)
 from viewkeeper.terminal import (
     FAILED,
     GOOD,
@@ -122,10 +113,10 @@ def run(
         metrics = Metrics()
         state = RunState(keeper.config.folder, views)
         table = None if as_json else LiveTable(views)
-        telling.silent[PaintingChanged] = [state.on_event]
-        telling.silent[StandingChanged] = [state.on_event, metrics.on_event]
+        telling.silent[ev.PaintingChanged] = [state.on_event]
+        telling.silent[ev.StandingChanged] = [state.on_event, metrics.on_event]
         if until_caught_up:
-            telling.silent[ViewsResumed] = [state.on_event]
+            telling.silent[ev.ViewsResumed] = [state.on_event]
         telling.listeners += [state.on_event, metrics.on_event]
         telling.listeners.append(_write_event if table is None else table.on_event)
         # Spark takes Ctrl-C for itself when it starts, so we ask for it afterwards.
@@ -137,7 +128,7 @@ def run(
         if table is not None:
             stack.enter_context(table)
             ending.last_words.append(table.__exit__)
-        ending.last_words += [state.__exit__, lambda: telling.on_event(RunInterrupted())]
+        ending.last_words += [state.__exit__, lambda: telling.on_event(ev.RunInterrupted())]
         report = keeper.run(
             until_caught_up=until_caught_up,
             for_seconds=for_seconds,
@@ -165,13 +156,13 @@ class Telling:
     """Passes the events of a run on, one at a time: groups tell from their own threads."""
 
     def __init__(self) -> None:
-        self.listeners: list[OnEvent] = []
+        self.listeners: list[ev.OnEvent] = []
         # Events that are for those who look, no message; and who looks.
-        self.silent: dict[type, list[OnEvent]] = {}
+        self.silent: dict[type, list[ev.OnEvent]] = {}
         self._lock = threading.Lock()
         self._is_warned = False
 
-    def on_event(self, event: RunEvent) -> None:
+    def on_event(self, event: ev.RunEvent) -> None:
         with self._lock:
             for listener in self.silent.get(type(event), self.listeners):
                 try:
@@ -189,7 +180,7 @@ class Telling:
                 write_line(f"Warning: can't write what the run tells: {error}", stderr=True)
 
 
-def _write_event(event: RunEvent) -> None:
+def _write_event(event: ev.RunEvent) -> None:
     write_json(event.as_dict())
 
 
@@ -206,12 +197,12 @@ def _await_sources(
 
     told: set[str] = set()
 
-    def on_event(event: RunEvent) -> None:
+    def on_event(event: ev.RunEvent) -> None:
         telling.on_event(event)
         if as_json:
             _write_event(event)
             return
-        detail = event.error["detail"] if isinstance(event, SourceWentAway) else ""
+        detail = event.error["detail"] if isinstance(event, ev.SourceWentAway) else ""
         line = f"{sentence(event)} ({detail})" if detail else sentence(event)
         if line not in told:
             told.add(line)
@@ -236,7 +227,7 @@ def _serve_dashboard(
     made = DashboardProcess(config.folder, port, given_token(token), telling.on_event)
     server = stack.enter_context(made)
     if as_json:
-        _write_event(DashboardOpened(server.url))
+        _write_event(ev.DashboardOpened(server.url))
     else:
         write_line(f"The dashboard is at {server.url}", stderr=True)
 

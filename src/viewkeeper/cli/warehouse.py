@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from viewkeeper.cli.run import Project
 from viewkeeper.errors import UsageError
 from viewkeeper.project.config import ProjectConfig, read_project
 from viewkeeper.reports.values import json_value
@@ -21,10 +22,6 @@ if TYPE_CHECKING:
     from viewkeeper.warehouse import Entry, Warehouse
 
 SHOWN_ROWS, JSON_ROWS = 100, 100_000
-
-Project = Annotated[
-    Path, typer.Option("--project", help="The project's folder, with its viewkeeper.toml.")
-]
 
 
 def register(app: typer.Typer) -> None:

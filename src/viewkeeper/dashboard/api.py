@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from viewkeeper.dashboard.endpoints import Endpoint, Parameter, Values, openapi
-from viewkeeper.dashboard.evolution_files import EvolutionFiles
-from viewkeeper.dashboard.evolution_page import changes_document
+from viewkeeper.dashboard.evolution_page import EvolutionFiles, changes_document
 from viewkeeper.dashboard.project_monitor import ProjectMonitor
 from viewkeeper.dashboard.time_travel import difference, rows_at
 from viewkeeper.dashboard.view_page import view_document

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
-from collections.abc import Mapping
 from typing import Any
 
 from viewkeeper.dashboard.audits import Audits
 from viewkeeper.dashboard.batches import Batches
 from viewkeeper.dashboard.descriptions import Descriptions
 from viewkeeper.dashboard.source_watch import SourceWatch
-from viewkeeper.errors import UsageError
 from viewkeeper.project.config import ProjectConfig
+from viewkeeper.project.open_project import unknown_view
 from viewkeeper.project.settings import storage_of
 from viewkeeper.reports.health import edge_verdict, of_run, of_view, seconds_of, source_verdict
 from viewkeeper.reports.ledger_tail import LedgerTail, at_one_cut
@@ -146,7 +145,12 @@ class ProjectMonitor:
             "in_folder": text is not None,
             "problem": self.descriptions.error(name) if described is None else None,
             "reads": [
-                _edge(seen.run, source, relations, found["sources"][source], view)
+                {
+                    "source": source,
+                    "relations": relations,
+                    "behind_seconds": (figures := found["sources"][source])["behind_seconds"],
+                    "verdict": edge_verdict(seen.run, figures, view["freshness_seconds"]),
+                }
                 for source, relations in self.descriptions.sources_of(name, current).items()
             ],
         }
@@ -161,11 +165,7 @@ class ProjectMonitor:
         latest = self.entries()[-1:]
         known = {*self.descriptions.texts(), *(latest[0].shown_views if latest else ())}
         if name not in known:
-            raise UsageError(
-                "unknown-view",
-                f"the project has no view {name}",
-                detail=f"its views are {', '.join(sorted(known)) or 'none yet'}",
-            )
+            raise unknown_view(name, sorted(known))
         return name
 
 
@@ -177,14 +177,3 @@ def _not_loaded(seen: Observed) -> Document:
     )
     lag = lag_seconds(seen.latest, seen.now)
     return nothing | {"state": "not loaded", "epoch": epoch, "lag_seconds": lag}
-
-
-def _edge(
-    run: Mapping[str, Any], source: str, relations: list[str], figures: Document, view: Document
-) -> Document:
-    return {
-        "source": source,
-        "relations": relations,
-        "behind_seconds": figures["behind_seconds"],
-        "verdict": edge_verdict(run, figures, view["freshness_seconds"]),
-    }

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
 from typing import Any
 
 from viewkeeper.errors import SourceError, UsageError, ViewkeeperError
@@ -24,15 +23,6 @@ INTEREST_SECONDS = 30.0
 SILENT_SECONDS = 6.0
 
 
-@dataclass(frozen=True)
-class Look:
-    """What was found, and when (on the monotonic clock)."""
-
-    state: str
-    figures: dict[str, Any]
-    at: float
-
-
 class SourceWatch:
     """The last look at every source. Close it to end its threads."""
 
@@ -41,7 +31,8 @@ class SourceWatch:
         self._closed = threading.Event()
         self._wanted = threading.Event()
         self._wanted_until = 0.0
-        self._looks: dict[str, Look] = {}
+        # What was found, and when (on the monotonic clock).
+        self._looks: dict[str, tuple[dict[str, Any], float]] = {}
         self._kinds: dict[str, str] = {}
         # Where views stand at each.
         self._reached: dict[str, list[Position]] = {}
@@ -73,13 +64,13 @@ class SourceWatch:
         kind = {"kind": self._kinds.get(name)}
         look = self._looks.get(name)
         begun = self._started if self._started is not None else now
-        since = now - (look.at if look is not None else begun)
+        since = now - (look[1] if look is not None else begun)
         if since > SILENT_SECONDS and now < self._wanted_until:
             found = unreachable(_silent(name))
         elif look is None:
             return kind | {"state": "not looked at yet", "lag_seconds": None}
         else:
-            found = look.figures
+            found = look[0]
         unseen = {"unseen_seconds": self._unseen(name)} if "error" in found else {}
         return kind | found | unseen
 
@@ -104,7 +95,7 @@ class SourceWatch:
                 found = unreachable(error)
                 _close(source)
                 source = None
-            self._looks[config.name] = Look(found["state"], found, time.monotonic())
+            self._looks[config.name] = found, time.monotonic()
             self._closed.wait(EVERY_SECONDS)
             if time.monotonic() > self._wanted_until:
                 self._wanted.clear()

@@ -13,41 +13,16 @@ import time
 from pathlib import Path
 from typing import Any, TypeVar
 
-from viewkeeper.demo.events import (
-    AnomalyPlayed,
-    AuditStarted,
-    DemoBegan,
-    DemoLoaded,
-    DemoLoadingStarted,
-    DemoRelationRead,
-    DemoSettled,
-    DemoSummarized,
-    FiguresChanged,
-    OnDemoEvent,
-    RunKilled,
-    RunResumed,
-    RunStarted,
-    RunStopping,
-    SourcesReady,
-    ViewsAudited,
-    WritersStopped,
-)
+from viewkeeper import run_events as ev
+from viewkeeper.demo import events as demo
 from viewkeeper.demo.figures import Figures
 from viewkeeper.demo.interruption import Interruption
 from viewkeeper.demo.processes import Command, Servers
 from viewkeeper.demo.scenery import SCRATCH, SOURCES, Scene, rows_to_load, write_scene
 from viewkeeper.demo.writers import Writers
 from viewkeeper.errors import UsageError, ViewkeeperError
-from viewkeeper.run_events import (
-    BatchCommitted,
-    DashboardOpened,
-    Event,
-    LoadingStarted,
-    RelationRead,
-    ViewsLoaded,
-)
 
-E = TypeVar("E", bound=Event)
+E = TypeVar("E", bound=ev.Event)
 
 # A machine that is busy with other things is waited for, but not for ever.
 PATIENCE_SECONDS = 180.0
@@ -60,7 +35,7 @@ WATCHED_AFTER_RESUMING = 0.125
 UNFINISHED = ".unfinished"
 
 
-def tell(on_event: OnDemoEvent, *, seconds: float, keep: Path | None = None) -> bool:
+def tell(on_event: demo.OnDemoEvent, *, seconds: float, keep: Path | None = None) -> bool:
     """The whole demo; whether everything came out right. ``keep``: where its project stays."""
     began = time.monotonic()
     with Interruption() as interruption, contextlib.ExitStack() as stack:
@@ -102,7 +77,7 @@ class _Story:
     def __init__(
         self,
         folder: Path,
-        on_event: OnDemoEvent,
+        on_event: demo.OnDemoEvent,
         interruption: Interruption,
         stack: contextlib.ExitStack,
     ) -> None:
@@ -117,7 +92,7 @@ class _Story:
 
     def told(self, seconds: float) -> bool:
         """All steps in order; whether nothing was lost, nothing doubled, and every audit equal."""
-        self._on_event(DemoBegan(seconds, tuple(SOURCES)))
+        self._on_event(demo.DemoBegan(seconds, tuple(SOURCES)))
         scene = self._set_the_scene()
         self._open_dashboard(scene)
         writers = Writers(scene)
@@ -131,12 +106,12 @@ class _Story:
         self._watch(run, writers, until=max(deadline, a_while), batches=1)
         settled = self._settled(run, writers)
         good = self._audited(scene)
-        self._on_event(RunStopping(run.pid))
+        self._on_event(demo.RunStopping(run.pid))
         run.stop()
         return good and settled
 
-    def summary(self, good: bool, seconds: float, keep: Path | None) -> DemoSummarized:
-        return DemoSummarized(
+    def summary(self, good: bool, seconds: float, keep: Path | None) -> demo.DemoSummarized:
+        return demo.DemoSummarized(
             **self._figures.as_dict(self._committed),
             ok=good,
             seconds=round(seconds, 1),
@@ -153,33 +128,35 @@ class _Story:
             self._stack.callback(servers.stop)
         self._tell_of_anomalies()  # while the servers start
         scene = write_scene(self._folder, servers.urls())
-        self._on_event(SourcesReady(tuple(scene.urls)))
+        self._on_event(demo.SourcesReady(tuple(scene.urls)))
         return scene
 
     def _open_dashboard(self, scene: Scene) -> None:
         """A process of its own too: it goes on telling while the run is dead."""
         dashboard = self._started(scene, "ui", "--port", "0")
-        self._on_event(self._awaited(dashboard, DashboardOpened))
+        self._on_event(self._awaited(dashboard, ev.DashboardOpened))
 
     def _tell_of_anomalies(self) -> None:
         from viewkeeper.demo.anomaly import compared
 
-        self._on_event(AnomalyPlayed.of(compared()))
+        self._on_event(demo.AnomalyPlayed.of(compared()))
 
     def _first_run(self, scene: Scene, writers: Writers) -> Command:
         run = self._started(scene, "run", "--allow-setup")
-        self._on_event(RunStarted(run.pid))
-        views = self._awaited(run, LoadingStarted).views
+        self._on_event(demo.RunStarted(run.pid))
+        views = self._awaited(run, ev.LoadingStarted).views
         # The sources are set up and their positions noted: from here on every commit counts.
         writers.start()
-        self._on_event(DemoLoadingStarted(views, rows_to_load(scene, views)))
+        self._on_event(demo.DemoLoadingStarted(views, rows_to_load(scene, views)))
         rows = 0
-        while not isinstance(event := self._awaited(run, RelationRead, ViewsLoaded), ViewsLoaded):
-            if isinstance(event, RelationRead):
+        while not isinstance(
+            event := self._awaited(run, ev.RelationRead, ev.ViewsLoaded), ev.ViewsLoaded
+        ):
+            if isinstance(event, ev.RelationRead):
                 rows += event.rows
-                self._on_event(DemoRelationRead(event.relation, event.rows, rows))
+                self._on_event(demo.DemoRelationRead(event.relation, event.rows, rows))
         self._figures.take_stock(scene.folder / "warehouse")
-        self._on_event(DemoLoaded(event.seconds, dict(self._figures.rows)))
+        self._on_event(demo.DemoLoaded(event.seconds, dict(self._figures.rows)))
         return run
 
     def _watch(self, run: Command, writers: Writers, *, until: float, batches: int) -> None:
@@ -187,7 +164,7 @@ class _Story:
         patience = time.monotonic() + PATIENCE_SECONDS
         while batches > 0 or time.monotonic() < until:
             event = run.next_event(POLL_SECONDS)
-            if isinstance(event, BatchCommitted):
+            if isinstance(event, ev.BatchCommitted):
                 self._figures.add_batch(event)
                 batches -= 1
                 self._tell_figures(writers)
@@ -197,16 +174,16 @@ class _Story:
         run.kill()
         killed_at = time.monotonic()
         self._figures.take_stock(scene.folder / "warehouse")
-        self._on_event(RunKilled(run.pid, 9, self._figures.txn))
+        self._on_event(demo.RunKilled(run.pid, 9, self._figures.txn))
         run = self._started(scene, "run")
-        self._on_event(RunStarted(run.pid))
-        batch = self._awaited(run, BatchCommitted)
+        self._on_event(demo.RunStarted(run.pid))
+        batch = self._awaited(run, ev.BatchCommitted)
         self._seconds_to_resume = round(time.monotonic() - killed_at, 1)
         before = self._figures.txn
         self._figures.take_stock(scene.folder / "warehouse")
         self._figures.add_batch(batch)
         seconds = self._seconds_to_resume
-        self._on_event(RunResumed(run.pid, seconds, before, batch.transactions))
+        self._on_event(demo.RunResumed(run.pid, seconds, before, batch.transactions))
         self._tell_figures(writers)
         return run
 
@@ -215,32 +192,32 @@ class _Story:
         writers.stop()
         self._committed = dict(writers.committed)
         total = sum(self._committed.values())
-        self._on_event(WritersStopped(self._committed, total))
+        self._on_event(demo.WritersStopped(self._committed, total))
         patience = time.monotonic() + PATIENCE_SECONDS
         while self._figures.txn < total and time.monotonic() < patience:
             event = run.next_event(POLL_SECONDS)
-            if isinstance(event, BatchCommitted):
+            if isinstance(event, ev.BatchCommitted):
                 self._figures.add_batch(event)
                 self._tell_figures(writers)
         exact = self._figures.txn == total
-        self._on_event(DemoSettled(total, self._figures.txn, exact))
+        self._on_event(demo.DemoSettled(total, self._figures.txn, exact))
         return exact
 
     def _audited(self, scene: Scene) -> bool:
-        self._on_event(AuditStarted(tuple(sorted(self._figures.rows))))
+        self._on_event(demo.AuditStarted(tuple(sorted(self._figures.rows))))
         audit = self._started(scene, "audit")
         patience = time.monotonic() + PATIENCE_SECONDS
         while (found := audit.next_document(POLL_SECONDS)) is None:
             _require_patience(patience, "the audit")
         self._audits = found["views"]
         audit.stop()
-        self._on_event(ViewsAudited(found["ok"], tuple(found["views"])))
+        self._on_event(demo.ViewsAudited(found["ok"], tuple(found["views"])))
         return bool(found["ok"])
 
     # -- the trade --------------------------------------------------------------------------------
 
     def _tell_figures(self, writers: Writers) -> None:
-        self._on_event(FiguresChanged(**self._figures.as_dict(writers.committed)))
+        self._on_event(demo.FiguresChanged(**self._figures.as_dict(writers.committed)))
 
     def _started(self, scene: Scene, *words: str) -> Command:
         with self._interruption.deferred():

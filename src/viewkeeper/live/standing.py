@@ -51,15 +51,12 @@ class Standing:
 
 def combined(parts: Iterable[Standing]) -> Standing:
     """What all groups say."""
-    views: dict[str, dt.datetime | None] = {}
-    sources: dict[str, dt.datetime] = {}
-    approvals: list[Mapping[str, Any]] = []
-    for part in parts:
-        views |= part.views
-        for name, at in part.sources.items():
-            sources[name] = min(at, sources.get(name, at))
-        approvals += part.approvals
-    return Standing(views, sources, tuple(approvals))
+    found = tuple(parts)
+    return Standing(
+        {name: at for part in found for name, at in part.views.items()},
+        oldest(*(part.sources for part in found)),
+        tuple(each for part in found for each in part.approvals),
+    )
 
 
 def oldest(*moments: Since) -> dict[str, dt.datetime]:

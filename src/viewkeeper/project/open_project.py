@@ -278,12 +278,17 @@ class OpenProject:
     def known_view(self, view: str) -> str:
         """Raises UsageError unless the project has a view of that name."""
         if view not in self.views:
-            raise UsageError(
-                "unknown-view",
-                f"the project has no view {view}",
-                detail=f"its views are {', '.join(self.views)}",
-            )
+            raise unknown_view(view, self.views)
         return view
+
+
+def unknown_view(view: str, known: Iterable[str]) -> UsageError:
+    """The project has no view of that name."""
+    return UsageError(
+        "unknown-view",
+        f"the project has no view {view}",
+        detail=f"its views are {', '.join(known) or 'none yet'}",
+    )
 
 
 def _refused(source: Source, relations: Sequence[str]) -> frozenset[str]:

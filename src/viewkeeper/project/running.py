@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from viewkeeper import run_events as ev
 from viewkeeper.engine.router import not_kept
 from viewkeeper.errors import SourceError, UsageError, ViewkeeperError, WarehouseError
 from viewkeeper.live.auditing.audit import audited
@@ -39,19 +40,6 @@ from viewkeeper.project.requests import (
 )
 from viewkeeper.project.run_report import RunReport
 from viewkeeper.project.settings import audit_settings_of, storage_of
-from viewkeeper.run_events import (
-    LoadingStarted,
-    OnEvent,
-    PaintingChanged,
-    RelationRead,
-    SourceWentAway,
-    ViewsLoaded,
-    ViewsRebuilt,
-    ViewsReloaded,
-    ViewsResumed,
-    ViewsStopped,
-    Warned,
-)
 from viewkeeper.views.definition import RelationName
 from viewkeeper.warehouse.checksums import LEDGER, Damaged
 from viewkeeper.warehouse.head import OLDER
@@ -76,7 +64,7 @@ BEGIN_AGAIN = ("schema-changed-while-uniting",)
 class Running:
     """One run of a keeper. Use it once."""
 
-    def __init__(self, keeper: Keeper, on_event: OnEvent, stop: threading.Event) -> None:
+    def __init__(self, keeper: Keeper, on_event: ev.OnEvent, stop: threading.Event) -> None:
         self._keeper = keeper
         self._on_event = on_event
         self._stop = stop
@@ -121,7 +109,7 @@ class Running:
             if error.code != OLDER:
                 raise
             told = f"{error.message}: the run goes on from there"
-            self._on_event(Warned(told, error=error.as_dict()))
+            self._on_event(ev.Warned(told, error=error.as_dict()))
 
     def _not_kept(self) -> dict[str, ViewkeeperError]:
         """Views whose text is wrong, or does not fit, or whose files are damaged: they stop alone, at the
@@ -130,7 +118,7 @@ class Running:
 
     def _tell_not_kept(self) -> None:
         for name, error in self._not_kept().items():
-            self._on_event(ViewsStopped((name,), error.as_dict()))
+            self._on_event(ev.ViewsStopped((name,), error.as_dict()))
 
     # -- one pipeline -----------------------------------------------------------------------------
 
@@ -158,13 +146,13 @@ class Running:
         except SourceError as error:
             if error.code in BEGIN_AGAIN:
                 told = f"{error.message}: the run begins again"
-                self._on_event(Warned(told, error=error.as_dict()))
+                self._on_event(ev.Warned(told, error=error.as_dict()))
             elif not error.retryable:
                 self._rest(error)
             elif self._until_caught_up:
                 raise
             else:
-                self._on_event(SourceWentAway(error.as_dict()))
+                self._on_event(ev.SourceWentAway(error.as_dict()))
                 self._stop.wait(AWAY_SECONDS)
             return not self._stop.is_set()
         except Damaged as error:
@@ -172,7 +160,7 @@ class Running:
                 raise
             # Found while the view's manager read it: the others go on without it.
             writer.damaged[error.whose] = error
-            self._on_event(ViewsStopped((error.whose,), error.as_dict()))
+            self._on_event(ev.ViewsStopped((error.whose,), error.as_dict()))
             self._keeper.take_anew({})
             return not self._stop.is_set()
 
@@ -223,7 +211,7 @@ class Running:
             paintings = pipeline.paintings()
             if paintings != painted:
                 painted = paintings
-                self._on_event(PaintingChanged(tuple(painted)))
+                self._on_event(ev.PaintingChanged(tuple(painted)))
             if epoch is not None:
                 self._report.add(epoch)
                 self._on_event(epoch.as_event(dt.datetime.now(dt.UTC)))
@@ -244,7 +232,7 @@ class Running:
         except SourceError as error:
             if not error.retryable:
                 raise
-            self._on_event(SourceWentAway(error.as_dict()))
+            self._on_event(ev.SourceWentAway(error.as_dict()))
             return None
 
     # -- a source that can't go on ----------------------------------------------------------------
@@ -254,7 +242,7 @@ class Running:
         kept = [name for name in self._kept_views() if name not in self._resting]
         stopped = [name for name in self._over(error.source) if name in kept]
         told = error.as_dict()
-        self._on_event(ViewsStopped(tuple(stopped), told))
+        self._on_event(ev.ViewsStopped(tuple(stopped), told))
         if self._doing is not None:
             request, _, _ = self._doing
             self._requests.answer(request, FAILED, told)
@@ -363,7 +351,7 @@ class Running:
         self._doing = None
         self._keeper.take_anew({})
         latest = writer.latest
-        done = ViewsRebuilt(
+        done = ev.ViewsRebuilt(
             views or tuple(self._keeper.views),
             latest.epoch,
             latest.last_txn,
@@ -371,7 +359,7 @@ class Running:
         )
         told = done.as_fields()
         stopped = [*self._resting, *self._not_kept()]
-        self._on_event(done if views else ViewsReloaded.of(told | {"stopped": stopped}))
+        self._on_event(done if views else ev.ViewsReloaded.of(told | {"stopped": stopped}))
         self._requests.answer(request, DONE, told)
 
 
@@ -413,7 +401,7 @@ def rebuild_reason(request: Request, causes: Iterable[SourceError] = ()) -> str:
     return "; ".join([what, *(f"{error.message} [{error.code}]" for error in causes)])
 
 
-def loaded(pipeline: Pipeline, on_event: OnEvent, stop: threading.Event) -> None:
+def loaded(pipeline: Pipeline, on_event: ev.OnEvent, stop: threading.Event) -> None:
     """Set a pipeline going; returns when its new views are filled."""
     new = pipeline.new_views
     if not new:
@@ -421,16 +409,16 @@ def loaded(pipeline: Pipeline, on_event: OnEvent, stop: threading.Event) -> None
         if not stop.is_set():
             # There may be nothing to do for long: whoever looks is to see that it is being done.
             txn = pipeline.writer.latest.last_txn
-            on_event(ViewsResumed(tuple(pipeline.views), txn))
+            on_event(ev.ViewsResumed(tuple(pipeline.views), txn))
         return
-    on_event(LoadingStarted(tuple(new)))
+    on_event(ev.LoadingStarted(tuple(new)))
     started = time.monotonic()
 
     def read(name: RelationName, seen: RowsRead) -> None:
-        on_event(RelationRead(str(name), **seen.as_dict()))
+        on_event(ev.RelationRead(str(name), **seen.as_dict()))
 
     pipeline.load(read, stop.is_set)
     if stop.is_set():
         return
     seconds = round(time.monotonic() - started, 3)
-    on_event(ViewsLoaded(tuple(new), pipeline.writer.latest.last_txn, seconds))
+    on_event(ev.ViewsLoaded(tuple(new), pipeline.writer.latest.last_txn, seconds))

@@ -9,7 +9,7 @@ from viewkeeper.errors import UsageError
 from viewkeeper.live.reading.row_estimates import row_estimates
 from viewkeeper.project.keeper import Keeper
 from viewkeeper.protocols.choice import choice_for
-from viewkeeper.reports.explain import bad_views, known_views
+from viewkeeper.reports.explain import bad_views, views_meant
 from viewkeeper.reports.run_state import read_run_state
 from viewkeeper.reports.traffic import measured, no_traffic
 from viewkeeper.views.advice import Advice, Traffic, advised, choices
@@ -19,7 +19,7 @@ from viewkeeper.views.definition import RelationName, ViewDefinition
 def advice_document(keeper: Keeper, view: str | None = None) -> dict[str, Any]:
     """On one view, or on all of them; what is wrong with the others."""
     bad = bad_views(keeper, view)
-    definitions = [keeper.views[name].definition for name in known_views(keeper, view)]
+    definitions = [keeper.views[name].definition for name in views_meant(keeper, view)]
     traffic = read_run_state(keeper.config.folder).get("traffic") or no_traffic("")
     relations = [name for each in definitions for name in each.relations]
     sources = {name.source: keeper.source(name.source) for name in relations}

@@ -19,6 +19,7 @@ from viewkeeper.project.open_project import opened_source
 from viewkeeper.project.security import security_of
 from viewkeeper.project.settings import storage_of
 from viewkeeper.project.view_files import has_views, written_views
+from viewkeeper.reports.run_state import kept_as
 from viewkeeper.sources.interface import Finding, Source
 from viewkeeper.warehouse.ledger import Ledger
 
@@ -72,10 +73,7 @@ def _views(keeper: Keeper) -> list[Document]:
             told["error"] = bad[name].as_dict()
         else:
             view = keeper.read_views[name]
-            choice = view.choice
-            level = str(min(choice.level, view.definition.level))
-            told = {"protocol": choice.protocol, "level": level, "why": list(choice.why)}
-            told |= {"warning": view.shortfall, "error": None}
+            told = kept_as(view) | {"warning": view.shortfall, "error": None}
         found.append({"view": name, **told})
     return found
 
@@ -114,10 +112,7 @@ def _report(config: ProjectConfig, each: SourceConfig, allow_setup: bool) -> Doc
         "source": each.name,
         "kind": kind,
         "relations": list(relations),
-        "findings": [
-            {"code": f.code, "severity": f.severity, "message": f.message, "fix": f.fix}
-            for f in found
-        ],
+        "findings": [vars(finding) for finding in found],
     }
 
 
@@ -179,13 +174,17 @@ def relations_of_views(folder: Path) -> dict[str, set[str]]:
     """By source, every relation that a view's text names. Whether the views are right is not asked."""
     used: dict[str, set[str]] = {}
     for text in written_views(folder).texts.values():
-        try:
-            statements = sqlglot.parse(text, read="spark")
-        except (sqlglot.errors.SqlglotError, RecursionError):
-            continue  # it names nothing that can be relied on; reading the views says what is wrong
-        for statement in filter(None, statements):
-            for table in statement.find_all(exp.Table):
-                names = [part.name for part in table.parts]
-                if len(names) > 1:
-                    used.setdefault(names[0], set()).add(".".join(names[1:]))
+        for source, relation in relations_named(text):
+            used.setdefault(source, set()).add(relation)
     return used
+
+
+def relations_named(text: str) -> list[tuple[str, str]]:
+    """The relations that a view's text names, each with its source; none where the text is no SQL."""
+    try:
+        statements = sqlglot.parse(text, read="spark")
+    except (sqlglot.errors.SqlglotError, RecursionError):
+        return []  # it names nothing that can be relied on; reading the views says what is wrong
+    tables = (table for each in filter(None, statements) for table in each.find_all(exp.Table))
+    names = ([part.name for part in table.parts] for table in tables)
+    return list(dict.fromkeys((n[0], ".".join(n[1:])) for n in names if len(n) > 1))

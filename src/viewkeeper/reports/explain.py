@@ -28,7 +28,7 @@ Document = dict[str, Any]
 def explain_document(keeper: Keeper, view: str | None = None) -> Document:
     """One view, or all of them and what is wrong with the others; raises the error of the one asked for."""
     bad = bad_views(keeper, view)
-    views = {name: keeper.views[name] for name in known_views(keeper, view)}
+    views = {name: keeper.views[name] for name in views_meant(keeper, view)}
     sources = {name: keeper.source(name) for name in keeper.config.sources}
     sizes = row_estimates(
         sources, [r for each in views.values() for r in each.definition.relations]
@@ -50,17 +50,9 @@ def bad_views(keeper: Keeper, view: str | None) -> dict[str, ViewkeeperError]:
     return {}
 
 
-def known_views(keeper: Keeper, view: str | None) -> tuple[str, ...]:
+def views_meant(keeper: Keeper, view: str | None) -> tuple[str, ...]:
     """All of the project's views, or the one that is asked for; raises UsageError where there is no such."""
-    if view is None:
-        return tuple(keeper.views)
-    if view not in keeper.views:
-        raise UsageError(
-            "unknown-view",
-            f"the project has no view {view}",
-            detail=f"its views are {', '.join(keeper.views)}",
-        )
-    return (view,)
+    return tuple(keeper.views) if view is None else (keeper.known_view(view),)
 
 
 def explained(

@@ -11,17 +11,9 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from viewkeeper import run_events as ev
 from viewkeeper.addresses import names_this_machine
 from viewkeeper.reports.standing import approvals_of, freshness_seconds
-from viewkeeper.run_events import (
-    BatchCommitted,
-    RunEvent,
-    SourceWentAway,
-    StandingChanged,
-    ViewAudited,
-    ViewsRebuilt,
-    ViewsStopped,
-)
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -77,30 +69,30 @@ class Metrics:
         # What the run last said of what its views do not show.
         self._standing: Mapping[str, Any] = {}
 
-    def on_event(self, event: RunEvent) -> None:
+    def on_event(self, event: ev.RunEvent) -> None:
         with self._lock:
             match event:
-                case BatchCommitted():
+                case ev.BatchCommitted():
                     self._batch(event)
-                case ViewsStopped(views):
+                case ev.ViewsStopped(views):
                     for view in views:
                         self._set("viewkeeper_view_stopped", 1, view=view)
-                case ViewsRebuilt(views):
+                case ev.ViewsRebuilt(views):
                     for view in views:
                         self._set("viewkeeper_view_stopped", 0, view=view)
                         self._add("viewkeeper_view_rebuilds_total", 1, view=view)
-                case ViewAudited(view, verdict):
+                case ev.ViewAudited(view, verdict):
                     self._add("viewkeeper_view_audits_total", 1, view=view)
                     if verdict != "unknown":
                         self._set("viewkeeper_view_differs", verdict == "different", view=view)
-                case StandingChanged():
+                case ev.StandingChanged():
                     self._standing = event.as_fields()
                     self._set("viewkeeper_pending_approvals", len(approvals_of(self._standing)))
-                case SourceWentAway(error):
+                case ev.SourceWentAway(error):
                     source = str(error.get("source", ""))
                     self._add("viewkeeper_source_waits_total", 1, source=source)
 
-    def _batch(self, batch: BatchCommitted) -> None:
+    def _batch(self, batch: ev.BatchCommitted) -> None:
         self._add("viewkeeper_transactions_total", batch.transactions)
         self._add("viewkeeper_changed_rows_total", batch.rows)
         self._add("viewkeeper_epochs_total", 1)

@@ -13,25 +13,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from viewkeeper import run_events as ev
 from viewkeeper.engine.view import View
 from viewkeeper.live.json_files import read_json, write_aside
 from viewkeeper.protocols.choice import period_seconds
 from viewkeeper.reports.traffic import add_batch, no_traffic
-from viewkeeper.run_events import (
-    BatchCommitted,
-    LoadingStarted,
-    PaintingChanged,
-    RunEvent,
-    SourceCameBack,
-    SourceWentAway,
-    StandingChanged,
-    ViewAudited,
-    ViewsLoaded,
-    ViewsRebuilt,
-    ViewsReloaded,
-    ViewsResumed,
-    ViewsStopped,
-)
 
 FILE = ".viewkeeper/run.json"
 NEVER_RUN = "never run"
@@ -71,7 +57,7 @@ class RunState:
             if self._is_told:
                 self._write()
 
-    def on_event(self, event: RunEvent) -> None:
+    def on_event(self, event: ev.RunEvent) -> None:
         """Take note of what the run does, and write it down where it says something."""
         with self._lock:
             news = self._news(event)
@@ -79,37 +65,37 @@ class RunState:
                 self._state |= news
                 self._write()
 
-    def _news(self, event: RunEvent) -> dict[str, Any] | None:
+    def _news(self, event: ev.RunEvent) -> dict[str, Any] | None:
         """What an event changes of the state; None where it says nothing of it."""
         audits, stopped = self._state["audits"], self._state.get("stopped_views", {})
         match event:
-            case LoadingStarted():
+            case ev.LoadingStarted():
                 return {"state": "loading"}
-            case ViewsLoaded() | ViewsResumed():
+            case ev.ViewsLoaded() | ev.ViewsResumed():
                 return {"state": "running"}
-            case BatchCommitted():
+            case ev.BatchCommitted():
                 add_batch(self._state["traffic"], event)
                 return {"state": "running", "batch": event.as_dict()}
-            case SourceWentAway(error):
+            case ev.SourceWentAway(error):
                 return {"state": "waiting", "waiting": dict(error)}
-            case SourceCameBack():
+            case ev.SourceCameBack():
                 return {"state": "running"} if self._state["state"] == "waiting" else {}
-            case ViewsStopped(views, error):
+            case ev.ViewsStopped(views, error):
                 return {"stopped_views": stopped | dict.fromkeys(views, error)}
-            case ViewAudited(view):
+            case ev.ViewAudited(view):
                 found = {} if _stays_marked(audits.get(view, {}), event) else {view: event}
                 told = {name: each.as_dict() | {"at": _now()} for name, each in found.items()}
                 return {"audits": audits | told}
-            case ViewsRebuilt(views):
+            case ev.ViewsRebuilt(views):
                 return {
                     "audits": _without(audits, views),
                     "stopped_views": _without(stopped, views),
                 }
-            case ViewsReloaded():
+            case ev.ViewsReloaded():
                 return {"stopped_views": {n: e for n, e in stopped.items() if n in event.stopped}}
-            case StandingChanged():
+            case ev.StandingChanged():
                 return {"standing": event.as_fields()}
-            case PaintingChanged():
+            case ev.PaintingChanged():
                 return {"merge": event.as_fields()}
             case _:
                 return None
@@ -138,7 +124,7 @@ def read_run_state(folder: Path) -> dict[str, Any]:
     return state
 
 
-def _stays_marked(known: Mapping[str, Any], audit: ViewAudited) -> bool:
+def _stays_marked(known: Mapping[str, Any], audit: ev.ViewAudited) -> bool:
     """Whether a view that was found different is so still, whatever a lesser check says.
 
     Only a comparison of all rows takes the mark away, or a rebuild of the view since.
@@ -154,17 +140,19 @@ def _without(known: Mapping[str, Any], views: Iterable[str]) -> dict[str, Any]:
     return {name: value for name, value in known.items() if name not in gone}
 
 
-def _kept(view: View) -> dict[str, Any]:
-    """By whom, why, and at which level: the one that is declared, or the one that can be had."""
-    choice = view.choice
-    level = min(choice.level, view.definition.level)
+def kept_as(view: View) -> dict[str, Any]:
+    """By which protocol, why, and at which level: the one that is declared, or the one that can be had."""
+    level = min(view.choice.level, view.definition.level)
     return {
+        "protocol": view.choice.protocol,
         "level": str(level),
-        "declared": str(view.definition.level),
-        "protocol": choice.protocol,
-        "why": list(choice.why),
-        "period_seconds": period_seconds(view.definition),
+        "why": list(view.choice.why),
     }
+
+
+def _kept(view: View) -> dict[str, Any]:
+    declared, period = str(view.definition.level), period_seconds(view.definition)
+    return kept_as(view) | {"declared": declared, "period_seconds": period}
 
 
 def _is_alive(pid: int) -> bool:

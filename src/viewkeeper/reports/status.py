@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -271,14 +271,7 @@ def _look(keeper: Keeper, name: str, reached: list[Position]) -> Document:
 
 def look_at(source: Source, reached: list[Position]) -> Document:
     """How a source is, and how far it is ahead of the newest of some positions; raises SourceError."""
-    health = source.health(newest_of(source, reached))
-    return {
-        "state": health.state,
-        "lag_seconds": health.lag_seconds,
-        "lag_bytes": health.lag_bytes,
-        "retained_bytes": health.retained_bytes,
-        "detail": health.detail,
-    }
+    return asdict(source.health(newest_of(source, reached)))
 
 
 def unreachable(error: ViewkeeperError) -> Document:
