@@ -12,7 +12,8 @@ from viewkeeper.errors import UsageError, ViewkeeperError
 from viewkeeper.live.reading.row_estimates import row_estimates
 from viewkeeper.project.keeper import Keeper
 from viewkeeper.protocols.batched_sweep import BatchedSweep
-from viewkeeper.protocols.choice import LIVE, Choice, choice_for
+from viewkeeper.protocols.choice import Choice, choice_for
+from viewkeeper.protocols.registry import LIVE
 from viewkeeper.sql.remarks import remarks
 from viewkeeper.views.advice import choices
 from viewkeeper.views.definition import LOCAL, RelationName, ViewDefinition
