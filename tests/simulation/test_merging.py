@@ -11,6 +11,7 @@ from simulation.engine_worlds import FAMILIES, is_found_out, played
 from simulation.promptness import could_go
 from slices import seeds
 from viewkeeper.engine import jobs
+from viewkeeper.merging.commit_order import ORDERS
 from viewkeeper.merging.merge_process import MergeProcess
 from viewkeeper.simulator.engine.world import EngineWorld
 
@@ -56,3 +57,14 @@ def test_a_wrong_algorithm_is_caught(variant, family, monkeypatch):
     assert family in FAMILIES
     monkeypatch.setattr(jobs, "MergeProcess", partial(MergeProcess, algorithm=variant))
     assert any(is_found_out(family, seed) for seed in range(300))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_under_every_order_of_commits_views_keep_their_level(order, monkeypatch):
+    # A commit has the state of every transaction in it, so that batches of commits are complete, too.
+    make = lambda views: MergeProcess(views, ORDERS[order]())  # noqa: E731
+    monkeypatch.setattr(jobs, "MergeProcess", make)
+    for seed in range(SEEDS // 4):
+        for family in ("slow", "kills"):
+            verdict = played(family, seed)
+            assert not verdict.problems, (order, family, seed, verdict.problems)
