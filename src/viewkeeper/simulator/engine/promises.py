@@ -69,7 +69,10 @@ def _needs(view: View) -> dict[RelationName, dict[str, object]]:
     of_steps: dict[RelationName, set[str]] = {}
     for terms, outputs in (
         (definition.terms, wanted),
-        *((step.terms, of_steps.setdefault(step.name, set())) for step in reversed(definition.steps)),
+        *(
+            (step.terms, of_steps.setdefault(step.name, set()))
+            for step in reversed(definition.steps)
+        ),
     ):
         for term in terms:
             computed, shown = _columns_for(term, outputs)

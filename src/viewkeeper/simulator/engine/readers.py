@@ -124,9 +124,7 @@ def _is_strict(numbers: Numbers, view: str, entry: int) -> bool:
     return state is not None and state.view.definition.level is not Level.CONVERGENT
 
 
-def common_cut(
-    states: list[Numbered], sources: Mapping[str, SimulatedSource]
-) -> dict[str, float]:
+def common_cut(states: list[Numbered], sources: Mapping[str, SimulatedSource]) -> dict[str, float]:
     """The first cut that views are at which were read together, if there is one.
 
     A view is at every cut from the last entry of a log that it reads something of, to the one before the next.
