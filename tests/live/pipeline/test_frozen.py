@@ -8,10 +8,11 @@ import pytest
 
 from live.pipeline.test_rebuild import PATIENCE_SECONDS, BackgroundRun, command
 from viewkeeper.cli import execute
-from viewkeeper.dashboard.project_monitor import Lookout
+from viewkeeper.dashboard.project_monitor import ProjectMonitor
 from viewkeeper.project.config import read_project
 from viewkeeper.reports.metrics import Metrics
 from viewkeeper.reports.run_state import read_run_state
+from viewkeeper.run_events import event_from_dict
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -27,7 +28,8 @@ class Watched(BackgroundRun):
 
     def await_event(self, name, fits=lambda event: True):
         def counted(event):
-            self.metrics.on_event(event)
+            if (told := event_from_dict(event)) is not None:
+                self.metrics.on_event(told)
             return event["event"] == name and fits(event)
 
         event = self.events.get(timeout=PATIENCE_SECONDS)
@@ -89,10 +91,10 @@ def test_a_view_that_waits_for_a_word_is_not_well(source, shop, running_spark):
 
 
 def dashboard_verdicts(shop) -> dict[str, str]:
-    lookout = Lookout(read_project(shop.folder))
+    monitor = ProjectMonitor(read_project(shop.folder))
     try:
-        moment = lookout.moment()
+        moment = monitor.moment()
     finally:
-        lookout.close()
+        monitor.close()
     views = {name: view["health"]["verdict"] for name, view in moment["views"].items()}
     return views | {"run": moment["health"]["verdict"]}

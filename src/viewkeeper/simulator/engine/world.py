@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from viewkeeper.engine import cuts as cut_rules
 from viewkeeper.engine import messages as m
 from viewkeeper.engine.deliveries import Delivery
+from viewkeeper.engine.failures import BROKEN, OVERTAKEN
 from viewkeeper.engine.integrator import numbers_of
 from viewkeeper.engine.machine import GroupMachine
 from viewkeeper.engine.router import NO_GROUP, Addressed, Engine
@@ -31,6 +31,7 @@ from viewkeeper.simulator.engine.managers import Managers
 from viewkeeper.simulator.engine.people import People
 from viewkeeper.simulator.engine.promptness import late
 from viewkeeper.simulator.engine.readers import places_of
+from viewkeeper.simulator.engine.refusals import away, lacks, lost, refused
 from viewkeeper.simulator.engine.sources import (
     SimulatedCut,
     SimulatedSource,
@@ -265,7 +266,9 @@ class EngineWorld:
     def _manager_done(self, group: int, view: str) -> None:
         managers = self._managers[group]
         job, cuts = managers.todo[view].popleft()
-        if view in job.concerned and not self._is_refused(group, cuts, job.job):
+        if view in job.concerned and not self._has_failed(
+            group, refused(cuts, self.random), job.job
+        ):
             change = {view: managers.computed(view, job, cuts)}
             self._step((group, m.ChangeComputed(job.job, view, change)))
 
@@ -359,45 +362,26 @@ class EngineWorld:
         if self._failures and not self.random.randrange(15):
             self._failures -= 1
             self.counts["failures"] += 1
-            error = _away(next(iter(action.relations)))
+            error = away(next(iter(action.relations)))
             self._step((group, m.Failed(error, ticket=action.ticket)))
             return
         cuts = {name: self.sources[name].cut(r) for name, r in action.relations.items()}
         for name, cut in cuts.items():
             if cut.missing:
-                what = f"{name} has no {cut.missing[0]}"
-                error = SourceError(
-                    "unknown-relation", what, source=name, retryable=False, hint="await its cause"
-                )
+                error = lacks(name, cut.missing[0])
                 self._step((group, m.Failed(error, ticket=action.ticket)))
                 return
         self.counts["cuts that reflect no prefix"] += any(c.is_no_prefix for c in cuts.values())
         self._cuts[group, action.ticket] = cuts
         self._step((group, m.CutsOpened(action.ticket, cuts)))
 
-    def _is_lost(
-        self, group: int, cuts: Mapping[str, SimulatedCut], job: int | None = None
-    ) -> bool:
-        """Whether cuts can be asked nothing any more; the group hears of it."""
-        lost = [name for name, cut in cuts.items() if cut.is_lost]
-        if lost:
-            self._step((group, m.Failed(_away(lost[0]), job)))
-        return bool(lost)
-
-    def _is_refused(
-        self, group: int, cuts: Mapping[str, SimulatedCut], job: int | None = None
-    ) -> bool:
-        """Whether a question at cuts is not answered; the group hears of it.
-
-        Some databases refuse to answer at a cut once a relation of it has another schema, others answer as of before.
-        """
-        broken = [name for name, cut in cuts.items() if cut.is_outdated]
-        if not broken or self.random.randrange(2):
-            return self._is_lost(group, cuts, job)
-        self.counts["broken queries"] += 1
-        error = cut_rules.broken_types(broken[0], "the schema of before", "another one")
-        self._step((group, m.Failed(error, job)))
-        return True
+    def _has_failed(self, group: int, error: SourceError | None, job: int | None = None) -> bool:
+        """Whether there is an error; the group hears of it."""
+        if error is not None:
+            self.counts["broken queries"] += error.code in BROKEN
+            self.counts["overtaken cuts"] += error.code == OVERTAKEN
+            self._step((group, m.Failed(error, job)))
+        return error is not None
 
     # -- computing ---------------------------------------------------------------------------------
 
@@ -406,7 +390,7 @@ class EngineWorld:
         cuts = self._cuts[group, job.ticket]
         if not job.keeps:
             del self._cuts[group, job.ticket]
-        if self._is_lost(group, cuts, job.job):
+        if self._has_failed(group, lost(cuts), job.job):
             return
         self.begun_at |= dict.fromkeys(job.concerned, self.now)
         self.counts["jobs of slow views"] += not self.scenario.slow.isdisjoint(job.concerned)
@@ -414,20 +398,17 @@ class EngineWorld:
 
     def _fill(self, group: int, fill: m.FillViews) -> None:
         cuts = self._cuts.pop((group, fill.ticket))
-        if self._is_refused(group, cuts):
+        if self._has_failed(group, refused(cuts, self.random)):
             return
         contents = Contents(cuts, self._managers[group].views)
         contents.take_back_reflected(fill.waiting, fill.reflected)
         for name, view in fill.views.items():
             plan = fill.adaptations.get(name)
-            if plan is None:
-                self.ledger.extents[name] = contents.evaluated(view)
-            else:
-                self.counts["adapted"] += 1
-                self.counts["by Map-VA"] += plan.substitute is not None
-                self.ledger.extents[name] = adapted(
-                    plan, self.ledger.extents[name], contents
-                ).extent
+            self.counts["by Map-VA"] += plan is not None and plan.substitute is not None
+            old = self.ledger.extents.get(name)
+            self.ledger.extents[name] = (
+                contents.evaluated(view) if plan is None else adapted(plan, old, contents).extent
+            )
             self.ledger.views[name] = view
         self._fillings.update(list(fill.views))
         self._define(fill.definitions)
@@ -448,7 +429,7 @@ class EngineWorld:
     def _read(self, group: int, read: m.ReadWhole) -> None:
         """An audit: what the group's views would be, computed from their sources alone."""
         cuts = self._cuts.pop((group, read.ticket))
-        if self._is_lost(group, cuts):
+        if self._has_failed(group, lost(cuts)):
             return
         self.counts["audits"] += 1
         views = self._managers[group].views
@@ -503,7 +484,3 @@ class EngineWorld:
     def _committed_ties(self) -> None:
         self.ledger.ties += self._ties
         self._ties = []
-
-
-def _away(source: str) -> SourceError:
-    return SourceError("away", "it is away", source=source, retryable=True)
