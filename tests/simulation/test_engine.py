@@ -76,8 +76,9 @@ def test_who_does_nothing_is_found_out(family, monkeypatch):
     monkeypatch.setattr(Managers, "computed", _nothing)
     seeds = range(100)
     found = sum(is_found_out(family, seed) for seed in seeds)
-    # A group that waits for an approval to the end may have shown no transaction.
-    assert found >= (90 if FAMILIES[family].has_approvals else 99)
+    mix = FAMILIES[family]
+    # Else all views may end, or wait for an approval, before they have shown a transaction.
+    assert found >= (99 if mix.has_survivor or not mix.schema_changes else 90)
 
 
 def test_a_unit_may_have_parts_that_no_view_reads():
