@@ -19,18 +19,29 @@ FAMILIES = {
     "plain": Mix(),
     "kills": Mix(kills=3, failures=3, audits=3),
     "global": Mix(global_transactions=4, kills=3, failures=2, audits=2),
-    "schema": Mix(schema_changes=3, closing=6),
-    "all": replace(ALL, closing=6),
-    "keys": Mix(schema_changes=4, has_keys=True, kinds=HARD, audits=2, closing=6),
+    "schema": Mix(schema_changes=3, has_survivor=True, closing=6),
+    "all": replace(ALL, has_survivor=True, closing=6),
+    "keys": Mix(
+        schema_changes=4, has_survivor=True, has_keys=True, kinds=HARD, audits=2, closing=6
+    ),
     "bursts": Mix(
-        schema_changes=3, has_keys=True, kinds=HARD, kills=3, comes_in_bursts=True, closing=6
+        schema_changes=3,
+        has_survivor=True,
+        has_keys=True,
+        kinds=HARD,
+        kills=3,
+        comes_in_bursts=True,
+        closing=6,
     ),
     "approvals": Mix(
         schema_changes=3, has_approvals=True, kinds=HARD, has_keys=True, kills=2, closing=6
     ),
-    "replacements": Mix(schema_changes=4, has_replacements=True, kills=3, audits=2, closing=6),
+    "replacements": Mix(
+        schema_changes=4, has_survivor=True, has_replacements=True, kills=3, audits=2, closing=6
+    ),
     "adaptations": Mix(
         views_max=6,
+        has_survivor=True,
         schema_changes=4,
         has_replacements=True,
         has_keys=True,

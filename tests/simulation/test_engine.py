@@ -48,6 +48,27 @@ def test_every_state_of_every_world_is_right(family):
         assert counts[what] > 0 or not wanted, (family, what)
 
 
+OCCURS = (
+    "cuts that reflect no prefix", "feeds sent back", "restarts", "failures", "broken queries", "kills",
+    "global transactions", "unions", "groups that part", "jobs of slow views", "audits", "reads of several views",
+    "primary keys", "tables exchanged", "tables renamed", "tables dropped", "tables rewritten",
+    "tables skipped and read again", "columns renamed", "columns added, dropped or retyped",
+    "several in one statement", "changes due at several sources", "drops while views are to be filled",
+    "adapted", "frozen", "ended", "parts searched",
+)  # fmt: skip
+
+
+@pytest.mark.thorough
+def test_everything_occurs_that_worlds_are_for():
+    counts: Counter[str] = Counter()
+    for family in FAMILIES:
+        for seed in range(12):
+            counts.update(played(family, seed).counts)
+    assert [what for what in OCCURS if not counts[what]] == []
+    # All of the views' histories were judged without claims.
+    assert counts["parts not searched"] == 0
+
+
 def _nothing(self, view, job, cuts):
     return {}
 
@@ -57,8 +78,9 @@ def test_who_does_nothing_is_found_out(family, monkeypatch):
     monkeypatch.setattr(Managers, "computed", _nothing)
     seeds = range(100)
     found = sum(is_found_out(family, seed) for seed in seeds)
-    # A group that waits for an approval to the end may have shown no transaction.
-    assert found >= (90 if FAMILIES[family].has_approvals else 99)
+    mix = FAMILIES[family]
+    # Else all views may end, or wait for an approval, before they have shown a transaction.
+    assert found >= (99 if mix.has_survivor or not mix.schema_changes else 90)
 
 
 def test_a_unit_may_have_parts_that_no_view_reads():

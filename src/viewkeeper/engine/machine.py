@@ -379,6 +379,11 @@ class GroupMachine:
         return self._taken()
 
     @property
+    def waits_for_filling(self) -> bool:
+        """Whether views of it are to be filled, or being filled."""
+        return bool(self._state.pending.new)
+
+    @property
     def waits_for_decision(self) -> SchemaChange | None:
         """The schema change that somebody must decide on before the group can go on."""
         return self._evolving.waits_for_decision

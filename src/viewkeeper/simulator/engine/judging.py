@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from viewkeeper.algebra import Bag
 from viewkeeper.engine.view import View
+from viewkeeper.simulator.engine.alterations import kinds_of
 from viewkeeper.simulator.engine.generator import BLOCK_PATIENCE_SECONDS
 from viewkeeper.simulator.engine.promises import broken_promises
 from viewkeeper.simulator.engine.readers import common_cut, read_together
@@ -53,6 +54,7 @@ def judged(world: EngineWorld) -> EngineVerdict:
         "changes of schemas": sum(isinstance(item, SchemaChange) for item in items),
         "frozen": len(world.frozen),
         "ended": len(world.ledger.ended),
+        **kinds_of(world.scenario.updates),
         **world.counts,
     }
     states = len(world.ledger.shown)

@@ -70,6 +70,17 @@ class SimulatedLedger:
         self.numbers.enter(standing, states, places)
 
 
+def changes_of(contents: Iterable[Mapping[str, Mapping[int, Bag]]]) -> dict[str, dict[int, Bag]]:
+    """What several lists change together, by view and transaction."""
+    changes: dict[str, dict[int, Bag]] = {}
+    for each in contents:
+        for name, found in each.items():
+            mine = changes.setdefault(name, {})
+            for number, change in found.items():
+                mine[number] = mine[number] + change if number in mine else change
+    return changes
+
+
 def cut_of(positions: Mapping[str, Mapping[str, Position]]) -> dict[str, float]:
     """The cut of several views: of each source, the furthest position of any of them."""
     found: dict[str, float] = {}
