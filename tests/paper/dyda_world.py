@@ -22,6 +22,7 @@ from viewkeeper.errors import SourceError
 from viewkeeper.evolution.preferences import preferences_of
 from viewkeeper.simulator.engine.beginnings import EngineScenario
 from viewkeeper.simulator.engine.sources import position
+from viewkeeper.simulator.engine.standstill import described, is_over
 from viewkeeper.simulator.engine.updates import Table, Update, Write
 from viewkeeper.simulator.engine.world import EngineWorld
 from viewkeeper.sql.parser import parse_view
@@ -126,10 +127,10 @@ class PaperWorld(EngineWorld):
         """All that was committed is shown, or the view has ended."""
         for _ in range(50):
             self.carry_out()
-            if not self.compute() and self._is_over() and not any(self._queues.values()):
+            if not self.compute() and is_over(self) and not any(self._queues.values()):
                 return
             self.pass_time()
-        raise AssertionError(self._described())
+        raise AssertionError(described(self))
 
     # -- what the test asks ------------------------------------------------------------------------
 

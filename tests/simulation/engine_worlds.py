@@ -74,7 +74,9 @@ FAMILIES = {
     "statements": Mix(
         schema_changes=4, has_keys=True, kinds=("several", "several", "rename"), kills=2, closing=4
     ),
-    "outer joins": Mix(schema_changes=3, has_levels=True, kinds=("drop column",), closing=4),
+    "outer joins": Mix(
+        schema_changes=3, has_survivor=True, has_levels=True, kinds=("drop column",), closing=4
+    ),
     "periodic": Mix(transactions=24, views_max=6, is_periodic=True, is_calm=True),
     "blocks": Mix(transactions=20, views_max=3, kills=2, failures=2, has_blocks=True),
     "blocks and changes": Mix(

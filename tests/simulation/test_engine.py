@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from simulation.engine_worlds import ALL, FAMILIES, is_found_out, played, played_in
-from slices import seeds
+from slices import CHECKING, seeds
 from viewkeeper.engine import batches, commits, cuts, evolving, intake, relevance
 from viewkeeper.engine.batches import Batches
 from viewkeeper.engine.commits import Commits
@@ -36,6 +36,8 @@ def test_every_state_of_every_world_is_right(family):
         states += verdict.states
         changing += verdict.changing
         counts.update(verdict.counts)
+    if CHECKING:
+        return  # a single seed need not have everything
     # Worlds in which transactions change the views, and in which happens what the family is for.
     assert changing * 2 > states
     mix = FAMILIES[family]

@@ -216,6 +216,8 @@ def _setting(name: str, terms: tuple[Term, ...]) -> st.SearchStrategy[str]:
         return st.sampled_from([str(o.name) for term in terms for o in term.occurrences])
     if name == "publish":
         return st.sampled_from(PUBLISH)
+    if name == "block":
+        return st.sampled_from(["1", "5"])
     return st.sampled_from(["5s", "a b", "x: y"])
 
 
