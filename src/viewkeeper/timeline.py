@@ -20,7 +20,7 @@ class Transaction(NamedTuple):
     A row that was modified is one row out and one row in.
 
     Where many come at once, one of these may stand for ``size`` of them with numbers from ``number`` on: a
-    *stretch*. Its changes then name the relations that any of them touches; whoever told of it has the rows.
+    *block*. Its changes then name the relations that any of them touches; whoever told of it has the rows.
     """
 
     source: str
@@ -33,7 +33,7 @@ class Transaction(NamedTuple):
         return self.number + self.size - 1
 
     def between(self, start: int, end: int) -> Transaction:
-        """Those of a stretch from ``start`` to before ``end``, counted from 0."""
+        """Those of a block from ``start`` to before ``end``, counted from 0."""
         return self._replace(number=self.number + start, size=end - start)
 
     def change(self, name: RelationName) -> Any | None:

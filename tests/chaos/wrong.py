@@ -26,6 +26,7 @@ import pyarrow as pa
 from chaos.scenery import SHOP
 from viewkeeper.engine import cuts
 from viewkeeper.engine.batches import Batches
+from viewkeeper.failpoints import failpoint
 from viewkeeper.live import epochs
 from viewkeeper.live.epochs import Epochs
 from viewkeeper.live.feeds import Delivery, Message
@@ -34,7 +35,6 @@ from viewkeeper.protocols.messages import TXN, Reflected
 from viewkeeper.sources.interface import FeedItem, SourceTransaction
 from viewkeeper.sources.transaction_block import Numbers, one_by_one
 from viewkeeper.warehouse.commits import EpochCommit, Extent, check, check_written, epoch_entry
-from viewkeeper.warehouse.faults import failpoint
 from viewkeeper.warehouse.writer import Writer
 
 # As `setattr`; a test hands in a monkeypatch's, which takes it back.

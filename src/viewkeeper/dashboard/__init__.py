@@ -4,5 +4,5 @@ One duty: to show what the ledger, a running keeper and the simulator say, and t
 decisions on. It must not know protocol internals, and never computes a figure that another command
 would tell otherwise. Everything in one message comes from one entry of the ledger, so that nobody sees
 a half-applied moment. Its assets are files beside this one: no build step, nothing from elsewhere.
-Begin with `lookout`, one moment of a project, then `endpoints` and `app`.
+Begin with `project_monitor`, one moment of a project, then `endpoints` and `app`.
 """

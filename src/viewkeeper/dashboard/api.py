@@ -7,7 +7,7 @@ from typing import Any
 from viewkeeper.dashboard.endpoints import Endpoint, Parameter, Values, openapi
 from viewkeeper.dashboard.evolution_files import EvolutionFiles
 from viewkeeper.dashboard.evolution_page import changes_document
-from viewkeeper.dashboard.project_monitor import Lookout
+from viewkeeper.dashboard.project_monitor import ProjectMonitor
 from viewkeeper.dashboard.time_travel import difference, rows_at
 from viewkeeper.dashboard.view_page import view_document
 from viewkeeper.project.remembering import refuse_older
@@ -20,9 +20,9 @@ _LIMIT = Parameter("limit", "query", int, "how many rows at most")
 class Api:
     """The endpoints over one project."""
 
-    def __init__(self, lookout: Lookout) -> None:
-        self._lookout = lookout
-        self.evolution = EvolutionFiles(lookout.config.folder)
+    def __init__(self, monitor: ProjectMonitor) -> None:
+        self._monitor = monitor
+        self.evolution = EvolutionFiles(monitor.config.folder)
 
     def endpoints(self) -> list[Endpoint]:
         """All of them, those of the lab excepted."""
@@ -34,7 +34,7 @@ class Api:
             ),
             Endpoint(
                 "GET", "/api/views/{view}", "One view: definition, versions, plan, recent states",
-                lambda values: view_document(self._lookout, values["view"]), (_VIEW,),
+                lambda values: view_document(self._monitor, values["view"]), (_VIEW,),
             ),
             Endpoint(
                 "GET", "/api/views/{view}/rows", "A view's rows at a transaction",
@@ -67,7 +67,7 @@ class Api:
             ),
             Endpoint(
                 "GET", "/api/evolution", "Schema changes, newest first, and decisions about them",
-                lambda values: changes_document(self._lookout, self.evolution),
+                lambda values: changes_document(self._monitor, self.evolution),
             ),
             Endpoint(
                 "POST", "/api/evolution/{change}", "Approve or reject a schema change that waits",
@@ -82,29 +82,29 @@ class Api:
     def moment(self) -> dict[str, Any]:
         """What every page listens to."""
         waiting = self.evolution.waiting()
-        return self._lookout.moment() | {"changes_waiting": waiting}
+        return self._monitor.moment() | {"changes_waiting": waiting}
 
     def pulse(self) -> object:
         """Equal while no page has anything new to show."""
-        return self._lookout.pulse(), self.evolution.pulse()
+        return self._monitor.pulse(), self.evolution.pulse()
 
     def _warehouse(self) -> Warehouse:
-        config = self._lookout.config
+        config = self._monitor.config
         opened = Warehouse.open(config.warehouse_path, config.warehouse_options)
         refuse_older(config.folder, opened.storage)
         return opened
 
     def _rows(self, values: Values) -> Any:
-        view = self._lookout.known_view(values["view"])
+        view = self._monitor.known_view(values["view"])
         return rows_at(self._warehouse(), view, values["as_of"], values["limit"], values["first"])
 
     def _difference(self, values: Values) -> Any:
-        view = self._lookout.known_view(values["view"])
+        view = self._monitor.known_view(values["view"])
         before, after = values["before"], values["after"]
         return difference(self._warehouse(), view, before, after, values["limit"])
 
     def _audit(self, values: Values) -> Any:
-        return self._lookout.audits.start(self._lookout.known_view(values["view"]))
+        return self._monitor.audits.start(self._monitor.known_view(values["view"]))
 
     def _decide(self, values: Values) -> Any:
         return self.evolution.decide(values["change"], values["decision"])

@@ -19,7 +19,7 @@ from viewkeeper.dashboard.endpoints import refusal
 from viewkeeper.dashboard.lab_endpoints import lab_endpoints
 from viewkeeper.dashboard.limits import BodyLimit
 from viewkeeper.dashboard.live import LISTENERS_MAX, Live
-from viewkeeper.dashboard.project_monitor import Lookout
+from viewkeeper.dashboard.project_monitor import ProjectMonitor
 from viewkeeper.errors import UsageError
 from viewkeeper.project.config import ProjectConfig
 
@@ -29,8 +29,8 @@ PAGES = ("/", "/views/{view}", "/merge", "/evolution", "/lab")
 
 def dashboard_app(config: ProjectConfig, access: Access) -> Starlette:
     """The application for one project under one set of rules."""
-    lookout = Lookout(config)
-    api = Api(lookout)
+    monitor = ProjectMonitor(config)
+    api = Api(monitor)
     live = Live(api.pulse, api.moment)
     static = importlib.resources.files("viewkeeper.dashboard") / "static"
 
@@ -53,7 +53,7 @@ def dashboard_app(config: ProjectConfig, access: Access) -> Starlette:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
-        lookout.close()
+        monitor.close()
 
     app = Starlette(
         routes=[

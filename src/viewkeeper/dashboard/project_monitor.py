@@ -43,7 +43,7 @@ RUN_SECONDS = 0.3
 _NOTHING_MISSING = 0.0
 
 
-class Lookout:
+class ProjectMonitor:
     """Watches one project: its ledger, its run, its sources. Thread-safe; close it."""
 
     def __init__(self, config: ProjectConfig) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from viewkeeper.dashboard.positions import position_text
-from viewkeeper.dashboard.project_monitor import Lookout
+from viewkeeper.dashboard.project_monitor import ProjectMonitor
 from viewkeeper.warehouse import Entry, ViewState
 
 STATES_SHOWN = 50
@@ -15,11 +15,11 @@ EPOCHS_CHARTED = 240
 Document = dict[str, Any]
 
 
-def view_document(lookout: Lookout, name: str) -> Document:
+def view_document(monitor: ProjectMonitor, name: str) -> Document:
     """Everything about one view that does not change with every batch, and its recent past."""
-    lookout.known_view(name)
-    entries = lookout.entries()
-    text = lookout.descriptions.texts().get(name)
+    monitor.known_view(name)
+    entries = monitor.entries()
+    text = monitor.descriptions.texts().get(name)
     latest = entries[-1] if entries else None
     state = None if latest is None else latest.views.get(name)
     stored = None if state is None else state.definition.text
@@ -28,16 +28,16 @@ def view_document(lookout: Lookout, name: str) -> Document:
         "view": name,
         "text": current,
         "is_kept_as_written": _is_from(state, text),
-        "description": None if current is None else lookout.descriptions.of(name, current),
-        "problem": lookout.descriptions.error(name),
+        "description": None if current is None else monitor.descriptions.of(name, current),
+        "problem": monitor.descriptions.error(name),
         "versions": _versions(entries, name),
         "since_txn": None if state is None else state.since_txn,
         "oldest_txn": 0 if latest is None else latest.oldest_txn,
         "newest_txn": 0 if latest is None else latest.last_txn,
         "states": _states(entries, name),
         "epochs": _epochs(entries, name),
-        "batches": [_batch(batch) for batch in lookout.batches.all()],
-        "audit": lookout.audits.last(name),
+        "batches": [_batch(batch) for batch in monitor.batches.all()],
+        "audit": monitor.audits.last(name),
     }
 
 

@@ -59,7 +59,7 @@ class Batches:
     def begin_again(self, uncommitted: Iterable[Arrival]) -> None:
         """From the last committed state: new managers, an empty table, all that is not applied."""
         state = self._state
-        state.intake.takes_stretches = all(
+        state.intake.takes_blocks = all(
             view.choice.is_incremental for view in state.scope.views.values()
         )
         arrivals = tuple(state.intake.begin_again(state.scope, uncommitted))

@@ -178,16 +178,16 @@ class Jobs:
             for view in row.concerned:
                 self._waiting_of[view].popleft()
                 mine.setdefault(view, []).append(row.number)
-        stretches: dict[tuple[int, int], dict[tuple[int, ...], list[str]]] = {}
+        spans: dict[tuple[int, int], dict[tuple[int, ...], list[str]]] = {}
         for view, rows_of in mine.items():
-            of_rows = stretches.setdefault((self._passed[view], rows_of[-1]), {})
+            of_rows = spans.setdefault((self._passed[view], rows_of[-1]), {})
             of_rows.setdefault(tuple(rows_of), []).append(view)
         for view, passed in self._passed.items():
-            stretch = passed, self._may_be_told_upto(view)
-            is_wanted = stretch in stretches or self._keeps_too_much
-            if view not in mine and stretch[1] > passed and is_wanted:
-                stretches.setdefault(stretch, {}).setdefault((), []).append(view)
-        jobs = [job for (since, end), of in stretches.items() for job in self._jobs(since, end, of)]
+            span = passed, self._may_be_told_upto(view)
+            is_wanted = span in spans or self._keeps_too_much
+            if view not in mine and span[1] > passed and is_wanted:
+                spans.setdefault(span, {}).setdefault((), []).append(view)
+        jobs = [job for (since, end), of in spans.items() for job in self._jobs(since, end, of)]
         self._looked = None
         self._drop_kept()
         return jobs
@@ -215,7 +215,7 @@ class Jobs:
     def _jobs(
         self, since: int, end: int, views: Mapping[tuple[int, ...], Sequence[str]]
     ) -> Iterable[Job]:
-        """Jobs over one stretch of rows, for views by the rows that concern them."""
+        """Jobs over one span of rows, for views by the rows that concern them."""
         kept = [self._kept[number] for number in range(since + 1, end + 1)]
         batch = tuple(arrival for row in kept for arrival in row.batch)
         only_told = views.get((), ())

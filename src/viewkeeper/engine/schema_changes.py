@@ -33,7 +33,7 @@ from viewkeeper.sources.interface import (
 )
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName, ViewDefinition
-from viewkeeper.views.keeping import still_kept
+from viewkeeper.views.kept_relations import still_kept
 from viewkeeper.views.printing import view_sql
 
 # What a view's headers say of its parts; an evolved view says all of it, in its own words.

@@ -21,10 +21,10 @@ import pyarrow.compute as pc
 
 from viewkeeper.algebra.types import Schema
 from viewkeeper.coding import together
-from viewkeeper.engine.messages import CommitDefinitions
+from viewkeeper.engine.messages import CommitDefinitions, Positions
 from viewkeeper.engine.stored_changes import changes_to_json
 from viewkeeper.engine.view import View
-from viewkeeper.live.faults import failpoint
+from viewkeeper.failpoints import failpoint
 from viewkeeper.protocols.messages import TXN
 from viewkeeper.sources.interface import Position, Source
 from viewkeeper.sources.transaction_block import Numbers
@@ -37,8 +37,6 @@ from viewkeeper.warehouse.entries import Definition, Entry, ViewState
 from viewkeeper.warehouse.places import DifferentHistory, Places, SourcePlaces, place_of
 from viewkeeper.warehouse.warehouse import Warehouse
 from viewkeeper.warehouse.writer import Writer
-
-Cut = Mapping[str, Position]
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,7 @@ class Epochs:
         self,
         writer: Writer,
         sources: Mapping[str, Source],
-        confirm: Callable[[Cut], None],
+        confirm: Callable[[Positions], None],
         rebuilt: Mapping[str, str] | None = None,
         resting: Mapping[str, str | None] | None = None,
     ) -> None:
@@ -79,7 +77,7 @@ class Epochs:
         self._confirm = confirm
         self._lock = threading.Lock()
         # How far views have come that wait for their next transaction, where no entry says it yet.
-        self._at_rest: dict[str, Cut] = {}
+        self._at_rest: dict[str, Positions] = {}
         self._rest_lock = threading.Lock()
         # Ties between views that the ledger does not know yet.
         self._ties: list[frozenset[str]] = []
@@ -103,7 +101,7 @@ class Epochs:
         numbers: Numbers,
         states: Sequence[int],
         tables: Mapping[str, Sequence[pa.Table]],
-        cuts: Mapping[str, Cut],
+        cuts: Mapping[str, Positions],
         places: Callable[[], Mapping[str, SourcePlaces] | None] = lambda: None,
     ) -> Entry:
         """A group's transactions of these numbers, which bring each of its views to its cut.
@@ -127,7 +125,7 @@ class Epochs:
     def fill(
         self,
         filled: Iterable[FilledView],
-        cuts: Mapping[str, Cut],
+        cuts: Mapping[str, Positions],
         others: CommitDefinitions | None = None,
     ) -> Entry:
         """New views, whole, with their stores, as they are at their cuts; and what became of other views."""
@@ -173,11 +171,11 @@ class Epochs:
             for store in stores
         }
 
-    def advance(self, cuts: Mapping[str, Cut]) -> Entry:
+    def advance(self, cuts: Mapping[str, Positions]) -> Entry:
         """Nothing happened for these views up to their cuts; they and the sources take note of it."""
         return self._standing(cuts=cuts)
 
-    def rest(self, cuts: Mapping[str, Cut]) -> None:
+    def rest(self, cuts: Mapping[str, Positions]) -> None:
         """Views of one group that have nothing to commit have come so far.
 
         The next entry says it, whoever commits it; at once, if one of another group has come further:
@@ -227,7 +225,7 @@ class Epochs:
         return entry
 
     def _written(self, **parts: Any) -> Entry:
-        cuts: Mapping[str, Cut] = parts.pop("cuts", {})
+        cuts: Mapping[str, Positions] = parts.pop("cuts", {})
         dropped: frozenset[str] = parts.get("dropped", frozenset())
         known = {v: s for v, s in self.writer.latest.views.items() if v not in dropped}
         with self._rest_lock:
@@ -278,7 +276,7 @@ class Epochs:
             if name != view
         )
 
-    def _is_shared(self, cuts: Mapping[str, Cut]) -> bool:
+    def _is_shared(self, cuts: Mapping[str, Positions]) -> bool:
         """Whether a view that is not among these reads a source of theirs."""
         sources = {source for cut in cuts.values() for source in cut}
         return any(
@@ -286,9 +284,11 @@ class Epochs:
             for name, state in self.writer.latest.shown_views.items()
         )
 
-    def _earliest(self, news: Mapping[str, Cut], dropped: frozenset[str]) -> dict[str, Position]:
+    def _earliest(
+        self, news: Mapping[str, Positions], dropped: frozenset[str]
+    ) -> dict[str, Position]:
         """For each source, the position that every view which reads it has reached."""
-        cuts: dict[str, Cut] = {
+        cuts: dict[str, Positions] = {
             view: state.positions
             for view, state in self.writer.latest.views.items()
             if view not in dropped
@@ -305,7 +305,7 @@ class Epochs:
         return earliest(cuts.values(), self._sources)
 
 
-def _is_ahead(other: ViewState, state: ViewState, cut: Cut) -> bool:
+def _is_ahead(other: ViewState, state: ViewState, cut: Positions) -> bool:
     """Whether the other view stands beyond what the ledger says of this one, which has come further."""
     try:
         return any(
@@ -318,7 +318,7 @@ def _is_ahead(other: ViewState, state: ViewState, cut: Cut) -> bool:
         return False
 
 
-def _is_further(cut: Cut, state: ViewState) -> bool:
+def _is_further(cut: Positions, state: ViewState) -> bool:
     """Whether a cut is beyond where the ledger says that the view stands, and behind it nowhere."""
     known = {source: state.positions.get(source) for source in cut}
     try:
@@ -330,7 +330,7 @@ def _is_further(cut: Cut, state: ViewState) -> bool:
         return False
 
 
-def _rebuilding(reason: str, latest: Entry, view: str, cut: Cut) -> dict[str, Any]:
+def _rebuilding(reason: str, latest: Entry, view: str, cut: Positions) -> dict[str, Any]:
     """What the ledger says of a view that was filled anew: what lies between is shown by no state."""
     before = latest.views.get(view)
     return {
@@ -372,7 +372,7 @@ def _stores_of(views: Iterable[str], entry: Entry) -> Iterator[str]:
     return (name for name in entry.views if owner_of(name) in owners)
 
 
-def earliest(cuts: Iterable[Cut], sources: Mapping[str, Source]) -> dict[str, Position]:
+def earliest(cuts: Iterable[Positions], sources: Mapping[str, Source]) -> dict[str, Position]:
     """For each source, the earliest of its positions in some cuts."""
     found: dict[str, Position] = {}
     for cut in cuts:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from viewkeeper.engine.deliveries import Delivery as Delivery
 from viewkeeper.errors import SourceError
-from viewkeeper.live.faults import failpoint
+from viewkeeper.failpoints import failpoint
 from viewkeeper.sources.backoff import Backoff
 from viewkeeper.sources.interface import (
     FeedItem,
@@ -219,7 +219,7 @@ class _Reader:
             self._note_return()
             self._delays = Backoff().delays(self._randomness)
             while not self._feeds.is_stopping:
-                items = tuple(feed.poll_stretches(POLL_SECONDS, ITEMS_PER_POLL_MAX))
+                items = tuple(feed.poll_blocks(POLL_SECONDS, ITEMS_PER_POLL_MAX))
                 with self._lock:
                     if generation != self._generation or self.renewed.is_set():
                         self.renewed.clear()

@@ -23,10 +23,10 @@ from viewkeeper.engine.schema_changes import does_not_fit
 from viewkeeper.engine.view import View, shortfall_event
 from viewkeeper.errors import SourceError, invariant
 from viewkeeper.evolution.effects import Kind
+from viewkeeper.failpoints import failpoint
 from viewkeeper.live.context import Context, Cycle
 from viewkeeper.live.epochs import FilledView
 from viewkeeper.live.evolution_log import ADAPTING, APPLIED, FROZEN, PENDING, REJECTED
-from viewkeeper.live.faults import failpoint
 from viewkeeper.live.jobs import Job, StageFolder, make_job
 from viewkeeper.live.managers.live import LiveManager, pruned_upkeep
 from viewkeeper.live.managers.manager_factory import ManagerFactory, filled

@@ -26,7 +26,7 @@ from viewkeeper.live.epochs import Epochs, FilledView, earliest
 from viewkeeper.live.evolution_log import EvolutionLog
 from viewkeeper.live.feeds import Away, Back, Delivery, Failure, Feeds, Message, Remarked
 from viewkeeper.live.managers.manager_factory import filled
-from viewkeeper.live.memory import allow_huge_pages
+from viewkeeper.live.process_memory import allow_huge_pages
 from viewkeeper.live.questions.message_counts import MessageCounts
 from viewkeeper.live.questions.pacing import Pace, SourceLimits
 from viewkeeper.live.reading.bulk_reading import OnRows

@@ -205,7 +205,7 @@ class InstallBatch:
     """Change the view step by step: ``change`` has a column `TXN` with each row's step.
 
     Step ``numbers[i]`` belongs to ``transactions[i]``, and after it the view is the view at
-    ``cuts[i]``. (Of a stretch, the first of its steps; the cut is that after its last.) All of them
+    ``cuts[i]``. (Of a block, the first of its steps; the cut is that after its last.) All of them
     become durable together; each remains a state of its own. So do the changes of the view's
     ``stores``, by name; of these only the last state matters.
     """

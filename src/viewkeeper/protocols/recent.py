@@ -79,6 +79,6 @@ class RecentTransactions:
             floors = [floor for asked, floor in self._open.values() if asked == source]
             bound = min([self._settled[source], applied[source], *floors])
             if known and next(iter(known)) <= bound:
-                # They came in the order of their numbers. A stretch stays until all of it can go.
+                # They came in the order of their numbers. A block stays until all of it can go.
                 kept = {n: each for n, each in known.items() if each.last_number > bound}
                 self._by_source[source] = kept

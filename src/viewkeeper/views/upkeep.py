@@ -20,7 +20,7 @@ from viewkeeper.algebra.expressions import Column, Output
 from viewkeeper.algebra.types import Schema
 from viewkeeper.views.assembly import Assembly, Contents
 from viewkeeper.views.definition import LOCAL, RelationName, Term, ViewDefinition
-from viewkeeper.views.keeping import KeptRelation, copies
+from viewkeeper.views.kept_relations import KeptRelation, copies
 from viewkeeper.views.planning import Route, routes
 from viewkeeper.views.spark_sql import aggregate_sql, expression_sql
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from viewkeeper.errors import UsageError
+from viewkeeper.failpoints import failpoint
 from viewkeeper.warehouse.checksums import Damaged, resealed
 from viewkeeper.warehouse.columns import TXN, owner_of, stored_arrow_schema
 from viewkeeper.warehouse.commits import quiet_entry
@@ -26,7 +27,6 @@ from viewkeeper.warehouse.datafiles import (
 )
 from viewkeeper.warehouse.dataframes import summed_frame
 from viewkeeper.warehouse.entries import Entry, ViewState
-from viewkeeper.warehouse.faults import failpoint
 from viewkeeper.warehouse.reading import ReadPlan, extent_plan, stored_rows, summed, view_folder
 from viewkeeper.warehouse.storage import storage_errors
 from viewkeeper.warehouse.tables import Addition, Conflict

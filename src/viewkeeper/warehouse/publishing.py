@@ -17,12 +17,12 @@ import pyarrow.parquet as pq
 
 from viewkeeper.arrow import arrow_schema
 from viewkeeper.errors import WarehouseError
+from viewkeeper.failpoints import failpoint
 from viewkeeper.warehouse.checksums import checked, checked_name, seal_of
 from viewkeeper.warehouse.commits import quiet_entry
 from viewkeeper.warehouse.datafiles import COMPRESSION, DataFile, encoded, spark_error
 from viewkeeper.warehouse.dataframes import extent_frame
 from viewkeeper.warehouse.entries import Entry, Published
-from viewkeeper.warehouse.faults import failpoint
 from viewkeeper.warehouse.reading import ReadPlan, extent, extent_plan, repeated
 from viewkeeper.warehouse.recovery import repair_torn_log
 from viewkeeper.warehouse.storage import storage_errors

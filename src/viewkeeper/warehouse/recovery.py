@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from viewkeeper.errors import WarehouseError
+from viewkeeper.failpoints import failpoint
 from viewkeeper.warehouse.checksums import Damaged, damaged, verify_file
 from viewkeeper.warehouse.columns import owner_of
 from viewkeeper.warehouse.datafiles import DataFile
 from viewkeeper.warehouse.entries import Entry, ViewState
-from viewkeeper.warehouse.faults import failpoint
 from viewkeeper.warehouse.file_lists import files_of
 from viewkeeper.warehouse.reading import check_seal, view_folder
 from viewkeeper.warehouse.storage import Storage, storage_errors

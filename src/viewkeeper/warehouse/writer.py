@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 
 from viewkeeper.errors import ViewkeeperError, WarehouseError, invariant
+from viewkeeper.failpoints import failpoint
 from viewkeeper.warehouse import lease
 from viewkeeper.warehouse.checksums import LEDGER, Damaged, seal_of
 from viewkeeper.warehouse.columns import owner_of, stored_arrow_schema
@@ -39,7 +40,6 @@ from viewkeeper.warehouse.datafiles import (
 )
 from viewkeeper.warehouse.dataframes import stored_frame
 from viewkeeper.warehouse.entries import Entry, chained
-from viewkeeper.warehouse.faults import failpoint
 from viewkeeper.warehouse.file_lists import begin_lists, write_list
 from viewkeeper.warehouse.head import read_head, write_head
 from viewkeeper.warehouse.ledger import FOLDER, Ledger

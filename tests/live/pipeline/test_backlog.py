@@ -24,9 +24,9 @@ from witnessing.judging import verdict
 
 
 @pytest.fixture(autouse=True)
-def small_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """A feed that keeps up with its server never sees thousands at once; here two will do."""
-    monkeypatch.setattr(feed, "STRETCH_MESSAGES_MIN", 6)
+    monkeypatch.setattr(feed, "BLOCK_MESSAGES_MIN", 6)
 
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -95,8 +95,8 @@ def test_every_state_of_a_backlog_is_right(shop, running_spark):
     with behind(shop) as (keeper, books, recording):
         Traffic(shop, writers=2, transactions=20).start().join()
         caught_up(keeper, books, recording)
-        assert recording.stretches
-        assert sum(len(stretch) for stretch in recording.stretches) > TURNS
+        assert recording.blocks
+        assert sum(len(block) for block in recording.blocks) > TURNS
 
 
 def test_every_state_is_right_where_batches_share_their_cuts(

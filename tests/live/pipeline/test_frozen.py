@@ -8,7 +8,7 @@ import pytest
 
 from live.pipeline.test_rebuild import PATIENCE_SECONDS, BackgroundRun, command
 from viewkeeper.cli import execute
-from viewkeeper.dashboard.project_monitor import Lookout
+from viewkeeper.dashboard.project_monitor import ProjectMonitor
 from viewkeeper.project.config import read_project
 from viewkeeper.reports.metrics import Metrics
 from viewkeeper.reports.run_state import read_run_state
@@ -89,10 +89,10 @@ def test_a_view_that_waits_for_a_word_is_not_well(source, shop, running_spark):
 
 
 def dashboard_verdicts(shop) -> dict[str, str]:
-    lookout = Lookout(read_project(shop.folder))
+    monitor = ProjectMonitor(read_project(shop.folder))
     try:
-        moment = lookout.moment()
+        moment = monitor.moment()
     finally:
-        lookout.close()
+        monitor.close()
     views = {name: view["health"]["verdict"] for name, view in moment["views"].items()}
     return views | {"run": moment["health"]["verdict"]}

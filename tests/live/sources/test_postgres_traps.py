@@ -14,7 +14,7 @@ from viewkeeper.errors import SourceError
 from viewkeeper.sources.backoff import Backoff
 from viewkeeper.sources.interface import SourceTransaction
 from viewkeeper.sources.opening import open_source
-from viewkeeper.sources.postgres import replication, visibility_fence
+from viewkeeper.sources.postgres import stream, visibility_fence
 from viewkeeper.sources.postgres.links import Links
 from viewkeeper.sources.urls import parse_source_url
 
@@ -264,7 +264,7 @@ def test_a_feed_that_nobody_polled_for_a_while_is_not_taken_for_dead(source, wri
         wait_until(lambda: not feed.poll(0.2))  # all its questions are answered
         # The reader is busy elsewhere for an hour, by its own clock.
         later = SimpleNamespace(monotonic=lambda: time.monotonic() + 3_600)
-        monkeypatch.setattr(replication, "time", later)
+        monkeypatch.setattr(stream, "time", later)
         feed.poll(0.05)
         writer.run("INSERT INTO things VALUES (2, 'later')")
         wait_until(lambda: any(isinstance(i, SourceTransaction) for i in feed.poll(0.1)))

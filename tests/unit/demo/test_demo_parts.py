@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from viewkeeper.cli import demo_telling
-from viewkeeper.cli.demo_telling import Lines, Page
+from viewkeeper.cli import demo_narration
+from viewkeeper.cli.demo_narration import Lines, Page
 from viewkeeper.demo.anomaly import compared
 from viewkeeper.demo.figures import Figures
 from viewkeeper.demo.scenery import ROWS, SOURCES, rows_to_load, script_of, write_scene
@@ -93,7 +93,7 @@ STORY = [
 @pytest.mark.parametrize("columns", ["80", "140"])
 def test_the_story_is_told_to_its_end(telling, columns, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", columns)
-    monkeypatch.setattr(demo_telling, "REFRESHES_PER_SECOND", 1)
+    monkeypatch.setattr(demo_narration, "REFRESHES_PER_SECOND", 1)
     with telling() as teller:
         for event in [STORY[0], {"event": "anomaly", **compared()}, *STORY[1:]]:
             teller.on_event(event)

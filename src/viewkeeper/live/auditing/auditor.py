@@ -28,8 +28,8 @@ from viewkeeper.errors import InvariantViolated, SourceError, UsageError, Viewke
 from viewkeeper.live.auditing.audit import Audit, audited
 from viewkeeper.live.auditing.sampling import can_sample, sampled
 from viewkeeper.live.json_files import read_json, write_aside
-from viewkeeper.live.memory import give_back
 from viewkeeper.live.pipeline import Pipeline
+from viewkeeper.live.process_memory import give_back
 from viewkeeper.warehouse.columns import owner_of
 from viewkeeper.warehouse.entries import ViewState
 from viewkeeper.warehouse.fingerprints import MODULUS, fingerprint_of

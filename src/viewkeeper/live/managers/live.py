@@ -50,8 +50,8 @@ class LiveManager(ABC):
     counts: MessageCounts
     # Whether a job needs nothing of the jobs before it: then two managers may do them by turns.
     takes_turns = False
-    # Whether it can be told of a stretch of transactions at once.
-    takes_stretches = False
+    # Whether it can be told of a transaction block at once.
+    takes_blocks = False
 
     @abstractmethod
     def arrived(self, arrivals: Iterable[Arrival]) -> None:
@@ -83,7 +83,7 @@ class IncrementalManager(LiveManager):
     """From changes alone, in batches: `IncrementalView`, and its stores."""
 
     level = IncrementalView.level
-    takes_stretches = True
+    takes_blocks = True
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from viewkeeper.engine.view import View
 from viewkeeper.live.epochs import Epochs, FilledView
-from viewkeeper.live.managers.buffering import Materials
+from viewkeeper.live.managers.buffering import ManagerInputs
 from viewkeeper.live.managers.live import IncrementalManager, LiveManager, pruned_upkeep
 from viewkeeper.live.managers.medwrap import MedwrapManager, MreManager
 from viewkeeper.live.managers.protocol import ProtocolManager
@@ -78,15 +78,15 @@ class ManagerFactory:
                 lambda: self._stores(view),
             )
         kinds = {name: self.sources[name].kind for name in definition.sources}
-        materials = Materials(definition, self.changes, lambda: self._extent(view.name), kinds)
+        inputs = ManagerInputs(definition, self.changes, lambda: self._extent(view.name), kinds)
         if choice.is_recomputed:
-            return RecomputeManager(materials, self.spark.bulk)
+            return RecomputeManager(inputs, self.spark.bulk)
         if choice.protocol in _RINGS:
-            return RingManager(materials, _RINGS[choice.protocol])
+            return RingManager(inputs, _RINGS[choice.protocol])
         if choice.protocol in _ASKING:
-            return ProtocolManager(materials, _ASKING[choice.protocol])
+            return ProtocolManager(inputs, _ASKING[choice.protocol])
         if choice.protocol in _MEDIATING:
-            return _MEDIATING[choice.protocol](materials)
+            return _MEDIATING[choice.protocol](inputs)
         raise unknown_protocol(choice.protocol, MANAGED)
 
     def _stores(self, view: View) -> Stores:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewkeeper.live.managers.buffering import Materials, Piece
+from viewkeeper.live.managers.buffering import ManagerInputs, Piece
 from viewkeeper.live.managers.protocol import ProtocolManager
 from viewkeeper.protocols.medwrap import Medwrap
 from viewkeeper.protocols.messages import AskSource
@@ -16,8 +16,8 @@ from viewkeeper.views.definition import RelationName
 class MedwrapManager(ProtocolManager[Medwrap]):
     """LMQ, GMQ and compensating queries of a job are all at one cut."""
 
-    def __init__(self, materials: Materials) -> None:
-        super().__init__(materials, OrderedMedwrap)
+    def __init__(self, inputs: ManagerInputs) -> None:
+        super().__init__(inputs, OrderedMedwrap)
 
     def asked(self, protocol: Medwrap, question: AskSource) -> None:
         self.counts.purposes[protocol.purpose(question.question).value] += 1

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from viewkeeper.errors import invariant
 from viewkeeper.live.jobs import Job
-from viewkeeper.live.managers.buffering import BufferedManager, Materials, Piece
+from viewkeeper.live.managers.buffering import BufferedManager, ManagerInputs, Piece
 from viewkeeper.live.questions.source_queries import Questions
 from viewkeeper.protocols.messages import (
     Action,
@@ -32,8 +32,8 @@ P = TypeVar("P", bound=Protocol)
 class ProtocolManager(BufferedManager, Generic[P]):
     """One view, kept by a protocol that asks sources."""
 
-    def __init__(self, materials: Materials, kind: type[P]) -> None:
-        super().__init__(materials)
+    def __init__(self, inputs: ManagerInputs, kind: type[P]) -> None:
+        super().__init__(inputs)
         self.level = kind.level
         self.kind = kind
         self._protocol: P | None = None

@@ -39,7 +39,7 @@ class ChangeTables:
             for number, origin, transaction, _, _ in arrivals:
                 if isinstance(origin, TransactionBlock):
                     for name, rows in transaction.changes:
-                        tables[name].add_stretch(number, rows)
+                        tables[name].add_block(number, rows)
                 else:
                     for name, (_, deleted, inserted) in transaction.changes:
                         tables[name].add(number, deleted, inserted)
@@ -80,8 +80,8 @@ class _Table:
             self._new_numbers += [number] * len(inserted)
             self._new_counts += [1] * len(inserted)
 
-    def add_stretch(self, number: int, changed: ChangedRows) -> None:
-        """``number``: of the first transaction of the stretch."""
+    def add_block(self, number: int, changed: ChangedRows) -> None:
+        """``number``: of the first transaction of the block."""
         self._end_part()
         numbers = pa.array(changed.places + number)
         columns = [*changed.rows.columns, numbers, pa.array(changed.counts)]

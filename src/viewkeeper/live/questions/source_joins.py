@@ -1,4 +1,4 @@
-"""Products of several relations of one source, joined by the source's own engine (`Cut.query`).
+"""Products of several relations of one source, joined by the source's own engine (`Snapshot.query`).
 
 The engine is trusted with equalities of integers and with nothing else: databases differ in collations,
 in trailing blanks and in what a decimal is. So it may find more than the term asks for, never less, and

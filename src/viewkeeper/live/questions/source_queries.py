@@ -18,7 +18,7 @@ from viewkeeper.engine.cuts import broken_types
 from viewkeeper.errors import SourceError, invariant
 from viewkeeper.live.questions.pacing import Pace
 from viewkeeper.protocols.messages import AnswerArrived, AskSource, KeyedPart, Reflected
-from viewkeeper.sources.interface import Cut, KeyedRead
+from viewkeeper.sources.interface import KeyedRead, Snapshot
 from viewkeeper.spark.arrow import COUNT, arrow_schema
 from viewkeeper.spark.staged import StagedRelation, Staging
 from viewkeeper.views.definition import Occurrence, RelationName, Term
@@ -124,7 +124,7 @@ class Questions:
     those that are asked in earnest; and so they are where other batches will be asked for at the same cuts.
     """
 
-    cuts: Mapping[str, Cut]
+    cuts: Mapping[str, Snapshot]
     reflected: Mapping[str, Reflected]
     staging: Staging
     paces: Mapping[str, Pace]
@@ -143,7 +143,7 @@ class Questions:
 
     @classmethod
     def in_advance(
-        cls, cuts: Mapping[str, Cut], staging: Staging, paces: Mapping[str, Pace]
+        cls, cuts: Mapping[str, Snapshot], staging: Staging, paces: Mapping[str, Pace]
     ) -> Questions:
         """As if all cuts reflected exactly what the batch is."""
         everything = dict.fromkeys(cuts, EVERYTHING)
@@ -234,7 +234,7 @@ class Questions:
             return self._asked(source, keys, schema, lambda cut: cut.query(sql, schema))
 
     @contextlib.contextmanager
-    def held(self, sources: Iterable[str]) -> Iterator[Mapping[str, Cut]]:
+    def held(self, sources: Iterable[str]) -> Iterator[Mapping[str, Snapshot]]:
         """The cuts of some sources, for one thread alone."""
         with contextlib.ExitStack() as stack:
             for source in sorted(sources):
@@ -246,7 +246,7 @@ class Questions:
         source: str,
         keys: int,
         schema: Schema,
-        answer: Callable[[Cut], Iterator[pa.RecordBatch]],
+        answer: Callable[[Snapshot], Iterator[pa.RecordBatch]],
     ) -> pa.Table:
         pace = self.paces[source]
         pace.before_question()

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from viewkeeper.algebra.types import Schema
 from viewkeeper.errors import SourceError
-from viewkeeper.sources.interface import Cut, KeyedRead
+from viewkeeper.sources.interface import KeyedRead, Snapshot
 from viewkeeper.sources.opening import open_source
 from viewkeeper.spark.reading_in_parts import has_executors, read_in_parts, tasks_at_once
 from viewkeeper.spark.relation import SparkRelation
@@ -68,7 +68,7 @@ def parts_for(rows: int | None, tasks: int) -> int:
 
 
 def read_by_executors(
-    staging: Staging, cut: Cut, relation: str, needed: Schema
+    staging: Staging, cut: Snapshot, relation: str, needed: Schema
 ) -> SparkRelation | None:
     """All rows of a relation at the cut, or None where we had better read them ourselves."""
     if not has_executors(staging.session):

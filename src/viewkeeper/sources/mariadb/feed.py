@@ -29,12 +29,12 @@ from viewkeeper.sources.interface import (
     ToldColumns,
 )
 from viewkeeper.sources.mariadb import binlog, ddl
-from viewkeeper.sources.mariadb.catalogue import Table, refuse_problems
+from viewkeeper.sources.mariadb.catalog import Table, refuse_problems
 from viewkeeper.sources.mariadb.columns import holds
 from viewkeeper.sources.mariadb.dialect import logged
 from viewkeeper.sources.mariadb.layout import Layout, layout_of
-from viewkeeper.sources.mariadb.memory import Doubt
-from viewkeeper.sources.mariadb.places import Place
+from viewkeeper.sources.mariadb.position import Place
+from viewkeeper.sources.mariadb.shapes import Doubt
 from viewkeeper.sources.mariadb.stream import BinlogStream
 from viewkeeper.sources.wire import Malformed
 
@@ -54,7 +54,7 @@ class _Group:
 
 @dataclass(frozen=True)
 class Context:
-    """What the feed asks the server beside the log: the catalogue now, and how durable it is."""
+    """What the feed asks the server beside the log: the catalog now, and how durable it is."""
 
     # The table of this relation as it is now; None when there is none.
     table: Callable[[str], Table | None]
@@ -89,7 +89,7 @@ class MariaDBFeed(Feed):
         # What stopped it. It is raised once all that was read before it is delivered.
         self._failure: SourceError | None = None
         self._tables: dict[str, Table | None] = {name: table for name, (table, _) in tables.items()}
-        # Relations whose table is only believed to be so: what the catalogue says now may be later
+        # Relations whose table is only believed to be so: what the catalog says now may be later
         # than this place in the log.
         self._believed: dict[str, Doubt] = {name: doubt for name, (_, doubt) in tables.items()}
         self._layouts: dict[bytes, Layout | None] = {}
@@ -245,7 +245,7 @@ class MariaDBFeed(Feed):
         self._tables[relation] = layout.table
         self._surroundings.note(relation, self._place, layout.table, doubt)
         if not doubt.statement:
-            return layout, []  # the catalogue was ahead of a feed that starts in the past
+            return layout, []  # the catalog was ahead of a feed that starts in the past
         change = SchemaChange(
             self._source,
             self.position,
@@ -463,7 +463,7 @@ def _is_whole(gtid: binlog.Gtid, verdict: ddl.Verdict) -> bool:
 def shape_after(
     before: Table | None, now: Table | None, verdict: ddl.ChangesTables
 ) -> Table | None:
-    """A table behind a statement. ``now``: as the catalogue has it, perhaps many statements later."""
+    """A table behind a statement. ``now``: as the catalog has it, perhaps many statements later."""
     if before is None or verdict.drops:
         return now
     if verdict.told is None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.interface import Finding
-from viewkeeper.sources.postgres.catalogue import Described
+from viewkeeper.sources.postgres.catalog import Described
 from viewkeeper.sources.postgres.notes import NOTES
 from viewkeeper.sources.postgres.visibility_fence import WOULD_SHOW
 

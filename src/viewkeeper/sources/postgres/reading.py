@@ -19,8 +19,9 @@ import pyarrow.compute as pc
 from viewkeeper.algebra.types import Kind
 from viewkeeper.arrow import arrow_type
 from viewkeeper.errors import SourceError, UsageError
-from viewkeeper.sources.postgres.catalogue import Column, quote
+from viewkeeper.sources.postgres.catalog import Column
 from viewkeeper.sources.postgres.codec import Codec
+from viewkeeper.sources.postgres.quoting import quoted
 
 # From so many keys on they are spelled out.
 SPELLED_KEYS_MIN = 1_000
@@ -35,7 +36,7 @@ _MICROSECONDS = (-62135596800000000, 253402300799999999)
 
 def key_condition(columns: Sequence[Column], arrays: Sequence[str] | None = None) -> str:
     """``WHERE`` for the arrays, or else ``$1``, ``$2`` …: rows whose key is among them, each row once."""
-    matched = [_codec(c).match.format(quote(c.name)) for c in columns]
+    matched = [_codec(c).match.format(quoted(c.name)) for c in columns]
     if arrays is None:
         arrays = [f"${n}::{_array_cast(_codec(c))}" for n, c in enumerate(columns, start=1)]
     if len(columns) == 1:

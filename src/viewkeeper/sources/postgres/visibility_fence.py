@@ -17,7 +17,7 @@ from typing import Any
 
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.backoff import Backoff
-from viewkeeper.sources.postgres.snapshot import Snapshot
+from viewkeeper.sources.postgres.xid_snapshot import XidSnapshot
 
 Ask = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 
@@ -79,7 +79,7 @@ class Settling:
     def _late(self) -> frozenset[int]:
         if not self._fence:
             return frozenset()
-        running = Snapshot.parsed(str(self._ask(_SNAPSHOT, ())[0][0])).running
+        running = XidSnapshot.parsed(str(self._ask(_SNAPSHOT, ())[0][0])).running
         self._working &= running
         return frozenset(xid for xid in running if xid < self._fence) - self._working
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.sqlite.connection import connect
 from viewkeeper.sources.sqlite.layout import CLOCK, READERS, Layout, read_layouts
-from viewkeeper.sources.sqlite.positions import Place
+from viewkeeper.sources.sqlite.position import Place
 
 # How much must be confirmed before it is worth a write at the source.
 ROWS_PER_VISIT = 5_000

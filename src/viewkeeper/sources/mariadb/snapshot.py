@@ -23,20 +23,21 @@ from viewkeeper.algebra.types import Row, Schema
 from viewkeeper.arrow import batch_of
 from viewkeeper.errors import SourceError, invariant
 from viewkeeper.sources.interface import (
-    Cut,
     KeyedRead,
     Position,
     RelationSchema,
+    Snapshot,
     SourceTransaction,
     broken_query,
     cut_lost,
 )
-from viewkeeper.sources.mariadb.catalogue import Catalogue, Table, quoted, refuse_problems
+from viewkeeper.sources.mariadb.catalog import Catalog, Table, refuse_problems
 from viewkeeper.sources.mariadb.columns import Column
 from viewkeeper.sources.mariadb.connection import LOCK_WAIT_TIMEOUT, Link, rows, translated
-from viewkeeper.sources.mariadb.keys import chunks, distinct_keys, keyed_sql, part_condition
-from viewkeeper.sources.mariadb.places import Place, compare, is_log_file, place_of
+from viewkeeper.sources.mariadb.position import Place, compare, is_log_file, place_of
 from viewkeeper.sources.mariadb.prepared import execute
+from viewkeeper.sources.mariadb.quoting import quoted
+from viewkeeper.sources.mariadb.reading import chunks, distinct_keys, keyed_sql, part_condition
 
 BATCH_ROWS = 20_000
 # Definitions that are changed again and again: more often than this, the owner is busy.
@@ -84,14 +85,14 @@ def snapshot_place(link: Link, source: str) -> Place:
     return Place(file, int(found["binlog_snapshot_position"]))
 
 
-class MariaDBCut(Cut):
+class MariaDBSnapshot(Snapshot):
     """Owns its connection; closing it ends the snapshot."""
 
     def __init__(
         self,
         source: str,
         link: Link,
-        catalogue: Catalogue,
+        catalog: Catalog,
         relations: Sequence[str],
         charsets: dict[int, str],
         check_history: Callable[[Link], None],
@@ -105,7 +106,7 @@ class MariaDBCut(Cut):
             with translated(source, f"open a cut of source {source}"):
                 rows(link, _SESSION)
                 with holder() as other:
-                    self._place, self._tables = self._opened(catalogue, relations, other)
+                    self._place, self._tables = self._opened(catalog, relations, other)
                 check_history(link)
         except BaseException:
             self.close()
@@ -116,14 +117,14 @@ class MariaDBCut(Cut):
         }
 
     def _opened(
-        self, catalogue: Catalogue, relations: Sequence[str], holder: Link
+        self, catalog: Catalog, relations: Sequence[str], holder: Link
     ) -> tuple[Place, dict[str, Table]]:
         for _ in range(ATTEMPTS_MAX):
-            with catalogue.holding(holder, relations) as present:
+            with catalog.holding(holder, relations) as present:
                 self._start()
-                held = self._holds(catalogue, present)
+                held = self._holds(catalog, present)
             if held:
-                tables = catalogue.held_tables(self._link, relations, present)
+                tables = catalog.held_tables(self._link, relations, present)
                 for table in tables.values():
                     refuse_problems(self._source, table)
                 return snapshot_place(self._link, self._source), tables
@@ -139,14 +140,14 @@ class MariaDBCut(Cut):
     def _start(self) -> None:
         rows(self._link, SNAPSHOT)
 
-    def _holds(self, catalogue: Catalogue, relations: Sequence[str]) -> bool:
+    def _holds(self, catalog: Catalog, relations: Sequence[str]) -> bool:
         """Open the tables; False when somebody waits to change one.
 
         He waits for the holder, we would wait for him, and the holder waits for us: all must let go.
         """
         try:
             for relation in relations:
-                catalogue.hold(self._link, relation, wait=False)
+                catalog.hold(self._link, relation, wait=False)
         except pymysql.MySQLError as error:
             if error.args and error.args[0] == LOCK_WAIT_TIMEOUT:
                 return False

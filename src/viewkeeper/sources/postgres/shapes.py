@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from viewkeeper.errors import SourceError, rebuild_command
 from viewkeeper.sources.interface import RelationSchema
-from viewkeeper.sources.postgres.catalogue import Column, Described, alike, described, differ
+from viewkeeper.sources.postgres.catalog import Column, Described, alike, described, differ
 from viewkeeper.sources.postgres.codec import ColumnType, codec_for
 from viewkeeper.sources.postgres.columns import ColumnDecoder
 from viewkeeper.sources.postgres.notes import told
@@ -60,7 +60,7 @@ class Tracked:
     described: Described
     decoder: TupleDecoder
     columns: ColumnDecoder
-    # Whether the stream has confirmed the description; before that it is what the catalogue says now.
+    # Whether the stream has confirmed the description; before that it is what the catalog says now.
     met: bool = False
     # What the views take it for where the feed starts, until the feed has shown what it is.
     believed: RelationSchema | None = None
@@ -271,7 +271,7 @@ class TrackedRelations:
     def _from_stream(self, tracked: Tracked, stream: StreamRelation) -> Described:
         """A description from a RELATION message: names and types are there, the rest is not.
 
-        The catalogue has it, if it is not ahead: but not which key it was that rows had here.
+        The catalog has it, if it is not ahead: but not which key it was that rows had here.
         """
         now = self._describe_now(stream.oid, tracked.name)
         if (

@@ -14,15 +14,15 @@ import pyarrow as pa
 from viewkeeper.algebra.types import Field, Kind, Schema
 from viewkeeper.arrow import arrow_schema
 from viewkeeper.sources.interface import (
-    Cut,
     KeyedRead,
     Position,
     RelationSchema,
+    Snapshot,
     SourceTransaction,
     broken_query,
     cut_lost,
 )
-from viewkeeper.sources.sqlite.catalogue import Capture
+from viewkeeper.sources.sqlite.catalog import Capture
 from viewkeeper.sources.sqlite.codec import EXACT_KEYS, encode_key
 from viewkeeper.sources.sqlite.connection import translated
 from viewkeeper.sources.sqlite.quoting import quoted
@@ -38,8 +38,8 @@ PARAMETERS_MAX = 30_000
 KEYS = "_viewkeeper_keys"
 
 
-class SQLiteCut(Cut):
-    """See `Cut`. The connection is in a read transaction, and is given back on closing."""
+class SQLiteSnapshot(Snapshot):
+    """See `Snapshot`. The connection is in a read transaction, and is given back on closing."""
 
     def __init__(
         self,

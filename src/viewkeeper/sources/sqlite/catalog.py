@@ -93,7 +93,7 @@ class Capture:
 
 
 @dataclass(frozen=True)
-class Catalogue:
+class Catalog:
     """Everything about the database's tables at one snapshot."""
 
     captures: Mapping[str, Capture]
@@ -115,7 +115,7 @@ class Catalogue:
         return [layout for layout in self.layouts if self.homes[layout.number] == relation]
 
 
-def read_catalogue(connection: sqlite3.Connection) -> Catalogue:
+def read_catalog(connection: sqlite3.Connection) -> Catalog:
     """Read inside the caller's transaction."""
     ready = is_set_up(connection)
     layouts = read_layouts(connection) if ready else []
@@ -138,7 +138,7 @@ def read_catalogue(connection: sqlite3.Connection) -> Catalogue:
         "SELECT rootpage FROM sqlite_schema WHERE type = 'table' AND name = ?", (CLOCK,)
     ).fetchone()
     page = clock[0] if ready and clock else 0
-    return Catalogue(captures, layouts, page, homes, alive, version)
+    return Catalog(captures, layouts, page, homes, alive, version)
 
 
 def _homes(
