@@ -18,7 +18,7 @@ from typing import Any
 import psycopg
 from pipeline import Rig
 
-from viewkeeper.live.auditing.audit import audited
+from viewkeeper.live.auditing.audit import audit_view
 from viewkeeper.project.keeper import Keeper
 
 VIEW = """
@@ -119,7 +119,7 @@ def measured(orders: int) -> list[dict[str, Any]]:
                 pipeline.cycle(0.05)
             seconds = time.perf_counter() - began
             moved = sum(e.get("rows_read", 0) for e in events if e["event"] == "evolved")
-            audit = audited(pipeline, keeper.warehouse(), "sales")
+            audit = audit_view(pipeline, keeper.warehouse(), "sales")
             results.append(
                 {
                     "change": what,

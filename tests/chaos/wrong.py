@@ -54,7 +54,7 @@ def acknowledge_before_commit(put: Set) -> None:
             failpoint("acknowledged")
         return self.writer.commit(EpochCommit(positions=everybody, **parts))
 
-    put(Epochs, "_committed", committed)
+    put(Epochs, "_commit", committed)
 
 
 def ledger_before_tables(put: Set) -> None:

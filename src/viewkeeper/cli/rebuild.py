@@ -122,7 +122,7 @@ def beside_a_run(
     except WarehouseError as error:
         if error.code != "warehouse-held":
             raise
-        return Requests(config.folder).asked(request, timeout_seconds=timeout_seconds)
+        return Requests(config.folder).ask_and_wait(request, timeout_seconds=timeout_seconds)
     return None
 
 

@@ -210,7 +210,7 @@ class Driver:
 
     # -- what others ask ---------------------------------------------------------------------------
 
-    def asked(self, answer: Callable[[Engine], Any]) -> Any:
+    def inspect(self, answer: Callable[[Engine], Any]) -> Any:
         """Something of the engine, between two steps."""
         with self._changed:
             return answer(self.engine)

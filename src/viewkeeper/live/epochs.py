@@ -118,9 +118,7 @@ class Epochs:
             last = first + states[-1]
             found = places() if self._is_shared(cuts) else None
             told = "" if found is None else Places(frozenset(cuts), found).encoded()
-            return self._committed(
-                first_txn=first, last_txn=last, views=views, cuts=cuts, places=told
-            )
+            return self._commit(first_txn=first, last_txn=last, views=views, cuts=cuts, places=told)
 
     def fill(
         self,
@@ -159,7 +157,7 @@ class Epochs:
             # A state of its own: whoever asks for an older number gets what was shown then.
             next_txn = latest.last_txn + 1
             parts["places"] = Places(frozenset(definitions), {}).encoded()
-            entry = self._committed(first_txn=next_txn, last_txn=next_txn, **parts)
+            entry = self._commit(first_txn=next_txn, last_txn=next_txn, **parts)
             self._rebuilt = {n: r for n, r in self._rebuilt.items() if n not in anew}
             return entry
 
@@ -217,14 +215,14 @@ class Epochs:
     def _standing(self, **parts: Any) -> Entry:
         with self._lock:
             last = self.writer.latest.last_txn
-            return self._committed(first_txn=last + 1, last_txn=last, **parts)
+            return self._commit(first_txn=last + 1, last_txn=last, **parts)
 
-    def _committed(self, **parts: Any) -> Entry:
-        entry = self._written(**parts)
+    def _commit(self, **parts: Any) -> Entry:
+        entry = self._write(**parts)
         self._tell_late()
         return entry
 
-    def _written(self, **parts: Any) -> Entry:
+    def _write(self, **parts: Any) -> Entry:
         cuts: Mapping[str, Positions] = parts.pop("cuts", {})
         dropped: frozenset[str] = parts.get("dropped", frozenset())
         known = {v: s for v, s in self.writer.latest.views.items() if v not in dropped}
@@ -255,7 +253,7 @@ class Epochs:
         """Views at rest that came too late for an entry that they hold back get one of their own."""
         while self._late():
             last = self.writer.latest.last_txn
-            self._written(first_txn=last + 1, last_txn=last)
+            self._write(first_txn=last + 1, last_txn=last)
 
     def _late(self) -> bool:
         """Whether a view at rest has come further than the ledger says, and another waits for it there."""

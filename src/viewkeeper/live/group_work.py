@@ -30,7 +30,7 @@ from viewkeeper.live.evolution_log import ADAPTING, APPLIED, FROZEN, PENDING, RE
 from viewkeeper.live.jobs import Job, StageFolder, make_job
 from viewkeeper.live.managers.live import LiveManager, pruned_upkeep
 from viewkeeper.live.managers.manager_factory import ManagerFactory, filled
-from viewkeeper.live.managers.threads import ManagerThread, TakingTurns
+from viewkeeper.live.managers.threads import AlternatingManagers, ManagerThread
 from viewkeeper.live.questions.change_tables import ChangeTables
 from viewkeeper.live.questions.message_counts import MessageCounts
 from viewkeeper.live.questions.prefetching import Prefetching
@@ -79,7 +79,7 @@ class GroupWork:
         self._actions: queue.Queue[m.Action | None] = queue.Queue()
         self._stage = StageFolder(around.spark.tiny)
         self._changes = ChangeTables({})
-        self._managers: dict[str, ManagerThread | TakingTurns] = {}
+        self._managers: dict[str, ManagerThread | AlternatingManagers] = {}
         self._sources: tuple[str, ...] = ()
         self._cuts: dict[int, SharedCuts] = {}
         self._jobs: dict[int, Job] = {}
@@ -245,12 +245,12 @@ class GroupWork:
         )
         return workshop.manager(self._views[view])
 
-    def _at_work(self, view: str, staging: Staging) -> ManagerThread | TakingTurns:
+    def _at_work(self, view: str, staging: Staging) -> ManagerThread | AlternatingManagers:
         manager = self._manager(view, staging)
         if not manager.takes_turns or self._around.limits.jobs_max < ALTERNATING:
             return ManagerThread(view, manager, self._step)
         others = [self._manager(view, staging) for _ in range(ALTERNATING - 1)]
-        return TakingTurns(view, [manager, *others], self._step)
+        return AlternatingManagers(view, [manager, *others], self._step)
 
     def _stop_managers(self) -> None:
         """Whatever they still do counts for nothing."""

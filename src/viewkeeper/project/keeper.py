@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 from viewkeeper.engine.transaction_ties import Outbox, Units
 from viewkeeper.engine.view import View
 from viewkeeper.errors import SourceError, UsageError, ViewkeeperError, WarehouseError
-from viewkeeper.live.auditing.audit import Audit, audited
+from viewkeeper.live.auditing.audit import Audit, audit_view
 from viewkeeper.live.context import Limits
 from viewkeeper.live.evolution_log import EvolutionLog
 from viewkeeper.live.pipeline import Pipeline
@@ -373,7 +373,7 @@ class Keeper(OpenProject):
             caught_up(pipeline)
             names = list(pipeline.views) if view is None else [self.known_view(view)]
             warehouse = self.warehouse()
-            return [audited(pipeline, warehouse, name) for name in names]
+            return [audit_view(pipeline, warehouse, name) for name in names]
 
     def await_included(self, source: str, position: Position, *, timeout_seconds: float) -> bool:
         """Wait until the warehouse includes the source up to a position; False when it took too long.

@@ -99,7 +99,7 @@ class Requests:
 
     # -- for whoever asks -------------------------------------------------------------------------
 
-    def asked(
+    def ask_and_wait(
         self,
         request: Request,
         *,

@@ -176,11 +176,11 @@ def _prepare(
             written = write_arrow(writer.storage, view_folder(view), rows, "changes")
             return _Prepared(view, state, work, written, state.base_txn)
         case Fold():
-            written = _folded(writer, plan, latest.last_txn)
+            written = _fold(writer, plan, latest.last_txn)
             return _Prepared(view, state, work, written, latest.last_txn)
 
 
-def _folded(writer: Writer, plan: ReadPlan, base_txn: int) -> Written:
+def _fold(writer: Writer, plan: ReadPlan, base_txn: int) -> Written:
     folder = view_folder(plan.view)
     rows = plan.base_rows + plan.log_rows
     if writer.spark is not None and rows > ARROW_ROWS_MAX:
@@ -200,7 +200,7 @@ def _install(writer: Writer, prepared: Sequence[_Prepared]) -> tuple[str, ...]:
             for done in prepared:
                 now = views.get(done.view)
                 if now is not None and now.incarnation == done.state.incarnation:
-                    views[done.view] = _installed(writer, done, now)
+                    views[done.view] = _install_one(writer, done, now)
         except BaseException:
             writer.unsettle()
             _forget(writer, prepared)
@@ -213,7 +213,7 @@ def _install(writer: Writer, prepared: Sequence[_Prepared]) -> tuple[str, ...]:
         return changed
 
 
-def _installed(writer: Writer, done: _Prepared, now: ViewState) -> ViewState:
+def _install_one(writer: Writer, done: _Prepared, now: ViewState) -> ViewState:
     """The view's state once the table names the new files instead of the old."""
     if isinstance(done.work, Fold):
         writer.list_files(done.view)

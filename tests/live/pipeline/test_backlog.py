@@ -12,7 +12,7 @@ import pytest
 from live.pipeline.recording import Recording
 from live.pipeline.test_complete import NOTED, SALES
 from live.pipeline.traffic import Traffic, fill, write_copies
-from viewkeeper.live.auditing.audit import audited
+from viewkeeper.live.auditing.audit import audit_view
 from viewkeeper.live.questions.shared_cuts import SharedCuts
 from viewkeeper.project import keeper as keepers
 from viewkeeper.project.keeper import Keeper
@@ -71,7 +71,7 @@ def caught_up(keeper: Keeper, books: Books, recording: Recording) -> None:
         found = verdict(keeper.warehouse(), recording.definitions, books)
         assert found.meets(Level.COMPLETE), found.problem
         for view in pipeline.views:
-            audit = audited(pipeline, keeper.warehouse(), view)
+            audit = audit_view(pipeline, keeper.warehouse(), view)
             assert audit.is_equal, audit
 
 
@@ -138,4 +138,4 @@ def test_a_schema_change_inside_a_backlog_is_taken_in_its_place(shop, running_sp
             arrivals = [arrival for cycle in cycles if cycle is not None for arrival in cycle.batch]
             assert any(isinstance(arrival.origin, TransactionBlock) for arrival in arrivals)
             assert keeper.warehouse().latest().last_txn > before + 2 * TURNS
-            assert audited(pipeline, keeper.warehouse(), "sales").is_equal
+            assert audit_view(pipeline, keeper.warehouse(), "sales").is_equal

@@ -53,7 +53,7 @@ class Audit:
         }
 
 
-def audited(pipeline: Pipeline, warehouse: Warehouse, view: str) -> Audit:
+def audit_view(pipeline: Pipeline, warehouse: Warehouse, view: str) -> Audit:
     """Recompute one view and its stores at the state that the warehouse stands at, and compare."""
     with pipeline.recomputed(view) as filled:
         # The view rests by now; other groups may go on, and do not change it.

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from viewkeeper.errors import InvariantViolated, SourceError, UsageError, ViewkeeperError
-from viewkeeper.live.auditing.audit import Audit, audited
+from viewkeeper.live.auditing.audit import Audit, audit_view
 from viewkeeper.live.auditing.sampling import can_sample, sampled
 from viewkeeper.live.json_files import read_json, write_aside
 from viewkeeper.live.pipeline import Pipeline
@@ -81,14 +81,14 @@ class Auditor:
     def audit(self, pipeline: Pipeline, warehouse: Warehouse) -> dict[str, Any] | None:
         """Check the next view; its verdict for people and programs. None when there is no view."""
         view = self.next_of([name for group in pipeline.groups for name in group.scope.views])
-        found = None if view is None else self._checked(pipeline, warehouse, view)
+        found = None if view is None else self._check(pipeline, warehouse, view)
         # It has read much that nobody needs any more.
         give_back()
         # Counted from its end: an auditor that is slow does not become the main load.
         self._due_at = time.monotonic() + self._settings.every_seconds
         return found
 
-    def _checked(self, pipeline: Pipeline, warehouse: Warehouse, view: str) -> dict[str, Any]:
+    def _check(self, pipeline: Pipeline, warehouse: Warehouse, view: str) -> dict[str, Any]:
         started = time.monotonic()
         incarnation = pipeline.writer.latest.views[view].incarnation
         try:
@@ -116,22 +116,22 @@ class Auditor:
         # All of them, also when one does not fit: each takes note of what it has now.
         fits = [not is_read or self._fingerprint_fits(warehouse, name) for name in tables]
         if self._is_marked(view, states[view].incarnation):
-            return self._compared(pipeline, warehouse, tables), "marked, then whole"
+            return self._compare(pipeline, warehouse, tables), "marked, then whole"
         if not all(fits):
-            return self._compared(pipeline, warehouse, tables), "fingerprint, then whole"
+            return self._compare(pipeline, warehouse, tables), "fingerprint, then whole"
         definition = pipeline.group_of(view).scope.views[view].definition
         if can_sample(definition):
             found = sampled(pipeline, warehouse, view, self._settings.keys, self._randomness)
             if found.is_equal:
                 return found, "fingerprint and sample"
-            return self._compared(pipeline, warehouse, tables), "sample, then whole"
+            return self._compare(pipeline, warehouse, tables), "sample, then whole"
         if rows <= WHOLE_ROWS_MAX:
-            return self._compared(pipeline, warehouse, tables), "fingerprint and whole"
+            return self._compare(pipeline, warehouse, tables), "fingerprint and whole"
         return None, "fingerprint"
 
-    def _compared(self, pipeline: Pipeline, warehouse: Warehouse, tables: Sequence[str]) -> Audit:
+    def _compare(self, pipeline: Pipeline, warehouse: Warehouse, tables: Sequence[str]) -> Audit:
         """All rows, against the sources. What is found equal is where fingerprints begin again."""
-        found = audited(pipeline, warehouse, tables[0])
+        found = audit_view(pipeline, warehouse, tables[0])
         if found.is_equal:
             self._remember(dict.fromkeys((*tables, _mark(tables[0]))))
         return found

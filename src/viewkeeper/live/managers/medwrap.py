@@ -19,7 +19,7 @@ class MedwrapManager(ProtocolManager[Medwrap]):
     def __init__(self, inputs: ManagerInputs) -> None:
         super().__init__(inputs, OrderedMedwrap)
 
-    def asked(self, protocol: Medwrap, question: AskSource) -> None:
+    def note_question(self, protocol: Medwrap, question: AskSource) -> None:
         self.counts.purposes[protocol.purpose(question.question).value] += 1
 
     def holders(self, protocol: Medwrap) -> tuple[Any, ...]:
@@ -29,7 +29,7 @@ class MedwrapManager(ProtocolManager[Medwrap]):
 class MreManager(MedwrapManager):
     """Each source's part of the view is held here, and read once when the manager begins."""
 
-    def made(self, piece: Piece) -> Medwrap:
+    def make(self, piece: Piece) -> Medwrap:
         contents = {name: self._before(piece, name) for name in self.schemas}
         return OrderedMre(self.definition, self.extent(piece.staging), contents)
 

@@ -51,7 +51,7 @@ class ProtocolManager(BufferedManager, Generic[P]):
 
     def _installs(self, piece: Piece) -> Iterator[InstallChange]:
         if self._protocol is None:
-            self._protocol = self.made(piece)
+            self._protocol = self.make(piece)
         protocol = self._protocol
         self._move(piece.staging)
         todo: deque[Action] = deque()
@@ -60,7 +60,7 @@ class ProtocolManager(BufferedManager, Generic[P]):
         while todo:
             match todo.popleft():
                 case AskSource() as question:
-                    self.asked(protocol, question)
+                    self.note_question(protocol, question)
                     todo += protocol.step(piece.end.answer(question))
                 case InstallChange() as install:
                     yield install
@@ -70,11 +70,11 @@ class ProtocolManager(BufferedManager, Generic[P]):
         for source, number in piece.end.reached.items():
             protocol.step(SourceSettled(source, number))
 
-    def made(self, piece: Piece) -> P:
+    def make(self, piece: Piece) -> P:
         """The protocol as it begins, before the piece."""
         return self.kind(self.definition, self.extent(piece.staging))
 
-    def asked(self, protocol: P, question: AskSource) -> None:
+    def note_question(self, protocol: P, question: AskSource) -> None:
         """Take note of a question that is about to be answered."""
 
     def holders(self, protocol: P) -> tuple[Any, ...]:

@@ -107,13 +107,15 @@ class ManagerThread:
             self._report(ChangeComputed(job.serial, self.view, tables))
 
 
-class TakingTurns:
-    """Several managers of one view, each in its thread, that do its jobs by turns."""
+class AlternatingManagers:
+    """Several managers of one view, each in its thread, that alternate on its jobs."""
 
     def __init__(self, view: str, managers: Sequence[LiveManager], report: Report) -> None:
         self.view = view
         self._report = report
-        self._threads = [ManagerThread(view, manager, self._told) for manager in managers]
+        self._threads = [
+            ManagerThread(view, manager, self._report_in_order) for manager in managers
+        ]
         self._next = 0
         # Jobs that were begun and not told of, in order, and what was found for them so far.
         self._begun: deque[Job] = deque()
@@ -143,7 +145,7 @@ class TakingTurns:
     def counts(self) -> MessageCounts:
         return counted_together(thread.counts for thread in self._threads)
 
-    def _told(self, message: ChangeComputed | Failed) -> None:
+    def _report_in_order(self, message: ChangeComputed | Failed) -> None:
         if isinstance(message, Failed):
             self._report(message)
             return

@@ -126,7 +126,7 @@ class SQLiteFeed(Feed):
         return items
 
     def confirm(self, position: Position) -> None:
-        self._source.confirmed(parse_position(position, self._source.name))
+        self._source.confirm(parse_position(position, self._source.name))
 
     def close(self) -> None:
         self._closed.set()

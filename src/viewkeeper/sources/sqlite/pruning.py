@@ -1,4 +1,4 @@
-"""Deleting log rows that every reader has confirmed, if the setup permits it.
+"""Deleting log rows that every reader has confirm, if the setup permits it.
 
 A few rows per transaction and never waiting for a lock: the source's own writers come first.
 """
@@ -28,7 +28,7 @@ class Pruner:
         self._visited = -ROWS_PER_VISIT
         self._closed = False
 
-    def confirmed(self, place: Place) -> None:
+    def confirm(self, place: Place) -> None:
         with self._lock:
             if self._closed or place.seq - self._visited < ROWS_PER_VISIT:
                 return

@@ -307,10 +307,10 @@ class SQLiteSource(Source):
             low = bisect.bisect_right(self._cut_numbers, after)
             return self._cut_numbers[low : bisect.bisect_right(self._cut_numbers, upto)]
 
-    def confirmed(self, place: Place) -> None:
+    def confirm(self, place: Place) -> None:
         """Everything up to here may be forgotten; log rows go if setup permits us to delete them."""
         self._confirmed = place
-        self._pruner.confirmed(place)
+        self._pruner.confirm(place)
 
     def mend(self, captures: Sequence[Capture]) -> None:
         """Have tables recorded again; raises SourceError where that is for their owner to do."""
