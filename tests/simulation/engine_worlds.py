@@ -26,6 +26,16 @@ FAMILIES = {
         schema_changes=3, has_approvals=True, kinds=HARD, has_keys=True, kills=2, closing=6
     ),
     "replacements": Mix(schema_changes=4, has_replacements=True, kills=3, audits=2, closing=6),
+    "adaptations": Mix(
+        schema_changes=4,
+        has_replacements=True,
+        has_keys=True,
+        shows_keys=True,
+        kinds=("drop", "drop", "drop", "rename", "drop column", "type", "rewrite"),
+        kills=2,
+        audits=2,
+        closing=6,
+    ),
     "periodic": Mix(transactions=24, views_max=6, is_periodic=True, is_calm=True),
     "slow": Mix(transactions=24, views_max=6, is_slow=True),
     "periods": Mix(

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from viewkeeper.evolution.management import Management
+from viewkeeper.simulator.evolution.checking import judged as judged_evolution
 
 from simulation import broken
 from simulation.test_evolution import simulated as simulated_evolution
@@ -17,12 +19,10 @@ from simulation.test_rings import size_of
 from viewkeeper.algebra.expressions import FALSE
 from viewkeeper.errors import InvariantViolated
 from viewkeeper.evolution.adaptation import Method
-from viewkeeper.evolution.management import Management
 from viewkeeper.protocols.medwrap_mediator import MedwrapMediator
 from viewkeeper.protocols.medwrap_wrapper import MedwrapWrapper
 from viewkeeper.protocols.messages import InstallChange
 from viewkeeper.protocols.ring_machines import Machine, RingSystem
-from viewkeeper.simulator.evolution.checking import judged as judged_evolution
 from viewkeeper.simulator.generator import Shape, Size
 from viewkeeper.simulator.medwrap.run import MedwrapOptions, MedwrapScheduler, medwrap_scenario
 from viewkeeper.simulator.medwrap.world import MedwrapWorld

@@ -33,7 +33,7 @@ class CutPool:
 
     def take(self, event: CutsOpened, now: float) -> None:
         state, opening = self._state, self.opening
-        if opening is None or opening.ticket != event.ticket:
+        if opening is None or not self.is_opening(event.ticket):
             state.do(out.ReleaseCuts(event.ticket))  # they were given up meanwhile
             return
         opening.snapshots = event.snapshots
@@ -43,6 +43,9 @@ class CutPool:
             if state.intake.compare(name, snapshot.bound, state.reached[name]) < 0:
                 state.error = cut_rules.cut_behind(name)
                 return
+
+    def is_opening(self, ticket: int) -> bool:
+        return self.opening is not None and self.opening.ticket == ticket
 
     def fail(self) -> None:
         """The cuts that were asked for could not be opened."""

@@ -33,8 +33,12 @@ class Failures:
         # The error whose cause the feed is about to tell, with the time by which it should.
         self.broken: tuple[SourceError, float] | None = None
 
-    def take(self, error: BaseException, job: int | None) -> None:
+    def take(self, error: BaseException, job: int | None, ticket: int | None) -> None:
         state = self._state
+        if ticket is not None and not self._cuts.is_opening(ticket):
+            # They were given up meanwhile, and what broke them may be a change that was taken since: no feed
+            # would tell of its cause again.
+            return
         if job is not None:
             if state.jobs.is_known(job):  # else of a job that was given up
                 state.error = state.error or error

@@ -241,10 +241,10 @@ class GroupMachine:
                 self._schema_barrier.decide(change, decision)
             case NoteWanted(source, position):
                 state.notes.want(source, position)
-            case Failed(error, job, is_final):
+            case Failed(error, job, is_final, ticket):
                 if is_final:
                     raise error
-                self._failures.take(error, job)
+                self._failures.take(error, job, ticket)
             case Rest():
                 state.is_resting = True
             case Resume():

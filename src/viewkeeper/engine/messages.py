@@ -17,7 +17,7 @@ from viewkeeper.engine.integrator import Arrival
 from viewkeeper.engine.schema_changes import Foreseen
 from viewkeeper.engine.view import View
 from viewkeeper.evolution.effects import Effect
-from viewkeeper.evolution.mapping import EvolutionMapping
+from viewkeeper.evolution.map_va import MapVA
 from viewkeeper.protocols.messages import Reflected
 from viewkeeper.sources.interface import (
     Position,
@@ -26,7 +26,7 @@ from viewkeeper.sources.interface import (
     SourceTransaction,
 )
 from viewkeeper.sources.transaction_block import TransactionBlock
-from viewkeeper.views.definition import RelationName, ViewDefinition
+from viewkeeper.views.definition import RelationName
 
 Positions = Mapping[str, Position]
 # For each view, the positions of the sources that it reads.
@@ -95,7 +95,7 @@ class ChangeComputed:
 
 @dataclass(frozen=True)
 class Failed:
-    """An action could not be carried out, or a job not computed (``job``).
+    """An action could not be carried out, a job not computed (``job``), or cuts not opened (``ticket``).
 
     After ``is_final`` it is not known what the warehouse has: the group can't go on.
     """
@@ -103,6 +103,7 @@ class Failed:
     error: BaseException
     job: int | None = None
     is_final: bool = False
+    ticket: int | None = None
 
 
 @dataclass(frozen=True)
@@ -273,16 +274,15 @@ class CommitDefinitions:
 
 @dataclass(frozen=True)
 class FillViews:
-    """Compute these views whole at the cuts of the ticket, less what is not applied yet, and commit them.
+    """Bring these views' rows in at the cuts of the ticket, less what is not applied yet, and commit them.
 
-    ``definitions`` go into the same entry. ``outdated``: of views whose extent is behind their definition, the definition it belongs to and what
-    happened since; it may be adapted unless its source has jumped.
+    Those of ``adaptations`` are adapted from the extents that they have; others are computed from their sources.
+    ``definitions`` go into the same entry.
     """
 
     ticket: int
     views: Mapping[str, View]
-    outdated: Mapping[str, tuple[ViewDefinition, EvolutionMapping]]
-    jumped: frozenset[str]
+    adaptations: Mapping[str, MapVA]
     reflected: Mapping[str, Reflected]
     waiting: tuple[Arrival, ...]
     positions: ViewPositions

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 
 from viewkeeper.engine.schema_changes import Foreseen
 from viewkeeper.engine.view import View
 from viewkeeper.evolution.effects import Effect
+from viewkeeper.evolution.map_va import MapVA, NotApplicable, plan
 from viewkeeper.evolution.mapping import EvolutionMapping
 from viewkeeper.sources.interface import Position, SchemaChange
 from viewkeeper.views.definition import ViewDefinition
@@ -36,6 +38,20 @@ class PendingChanges:
                 continue  # not filled yet: an extent under its name is that of another text
             old, known = self.outdated.get(name, (before[name].definition, None))
             self.outdated[name] = (old, mapping if known is None else known.merged(mapping))
+
+    def adaptations(self, views: Mapping[str, View]) -> dict[str, MapVA]:
+        """How the extents of views that are to be filled are brought over, where that is possible.
+
+        Not over a source that has jumped: the old extent and what would be read are of two cuts, and no feed tells
+        what lies between.
+        """
+        found: dict[str, MapVA] = {}
+        for name, (old, mapping) in self.outdated.items():
+            new = views[name].definition if name in self.new else None
+            if new is not None and self.jumps.keys().isdisjoint(new.sources):
+                with contextlib.suppress(NotApplicable):
+                    found[name] = plan(old, new, mapping)
+        return found
 
     def done(self) -> list[Foreseen]:
         """All views are filled; the changes that led to it."""

@@ -274,19 +274,30 @@ class Engine:
             relations |= {r.name: r for r in read_by(views[name].definition)}
         return replace(evolution, catalog=Catalog(tuple(relations.values())))
 
-    def _taken_by(self, views: Iterable[str]) -> list[SchemaChange]:
+    def _taken_by(self, views: Collection[str]) -> list[SchemaChange]:
         """The changes that some views have taken, in each source's order."""
+        taken = self._beginning.taken
         found: list[SchemaChange] = []
-        for view in views:
-            for change in self._beginning.taken.get(view, ()):
-                if not any(is_same(change, known) for known in found):
-                    found.append(change)
+        for change in (change for view in views for change in taken.get(view, ())):
+            if not _is_among(change, found) and not self._awaits(change, views):
+                found.append(change)
 
         def order(one: SchemaChange, other: SchemaChange) -> int:
             return self._compare(one.source, one.position, other.position)
 
         by_source = {name: [c for c in found if c.source == name] for name in self._routed}
         return [c for changes in by_source.values() for c in sorted(changes, key=cmp_to_key(order))]
+
+    def _awaits(self, change: SchemaChange, views: Collection[str]) -> bool:
+        """Whether one of the views reads the relation and has not taken the change: another one that only watched the
+        relation has, in a group that did not have this view."""
+        start, name = self._beginning, RelationName(change.source, change.relation)
+        return any(
+            name in start.views[view].definition.relations
+            and view not in start.new
+            and not _is_among(change, start.taken.get(view, ()))
+            for view in views
+        )
 
     def _begin(self, group: GroupMachine, now: float) -> None:
         self.groups.append(group)
@@ -437,6 +448,10 @@ def not_kept(view: str) -> UsageError:
         detail="it is virtual, was retired, or its source can't go on",
         hint="viewkeeper status says which",
     )
+
+
+def _is_among(change: SchemaChange, others: Iterable[SchemaChange]) -> bool:
+    return any(is_same(change, other) for other in others)
 
 
 def _changed_by(items: Iterable[FeedItem | TransactionBlock]) -> set[RelationName]:

@@ -53,8 +53,7 @@ class SchemaBarrier:
             out.FillViews(
                 ticket,
                 {name: state.scope.views[name] for name in pending.new},
-                {n: o for n, o in pending.outdated.items() if n in pending.new},
-                frozenset(pending.jumps),
+                pending.adaptations(state.scope.views),
                 cut_rules.reflected(snapshots, state.intake, state.applied),
                 tuple(state.uncommitted),
                 # All of the group stand there: the next run finds them together, and so do readers.

@@ -50,17 +50,19 @@ class Evolution:
     said: tuple[str, ...] = ()
 
     def watched(self, views: Mapping[str, View]) -> tuple[RelationName, ...]:
-        """Relations that may come to stand for some that the views read.
+        """Relations that may come to stand for some that the views read, or for what stands for those.
 
-        Their changes are followed from the start: then they can be read as of any state since.
+        Their changes are followed from the start: then they can be read as of any state since. A chain is followed to
+        its end, because two drops may be taken before a feed could bring what the second one needs.
         """
         used = {name for view in views.values() for name in view.definition.relations}
         known = {relation.name for relation in self.catalog.relations}
-        others = {r.by for r in self.knowledge.replacements if r.relation in used}
-        for join in self.knowledge.joins:
-            if join.left in used or join.right in used:
-                others |= {join.left, join.right}
-        return tuple(sorted((others - used) & known))
+        pairs = [(r.relation, r.by) for r in self.knowledge.replacements]
+        pairs += [p for j in self.knowledge.joins for p in ((j.left, j.right), (j.right, j.left))]
+        found = set(used)
+        while more := {by for one, by in pairs if one in found} - found:
+            found |= more
+        return tuple(sorted((found - used) & known))
 
 
 @dataclass(frozen=True)

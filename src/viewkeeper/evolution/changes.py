@@ -1,7 +1,7 @@
 """Changes of a source's schema, as data, and what they do to the catalog.
 
-A source's updates are numbered 1, 2, 3, … in its own order, data and schema changes alike; so a cut
-says of both whether they are included. Knows nothing of views.
+Where in its source's order a change stands is the feed's to say (`sources.interface.SchemaChange`). Knows nothing of
+views.
 
 | paper | here |
 |---|---|
@@ -20,7 +20,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from viewkeeper.algebra.types import Field, Kind, Schema, Type
-from viewkeeper.timeline import Transaction
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
 
@@ -149,22 +148,6 @@ SchemaChange = (
     | ChangeKey
 )
 Rename = RenameAttribute | RenameRelation
-
-
-@dataclass(frozen=True)
-class SchemaChanged:
-    """A schema change in its place in the source's order."""
-
-    source: str
-    number: int
-    change: SchemaChange
-
-    def __str__(self) -> str:
-        return f"{self.source}#{self.number} ({self.change})"
-
-
-# What a source sends, in its order.
-Update = Transaction | SchemaChanged
 
 
 def widens(before: Type, after: Type) -> bool:

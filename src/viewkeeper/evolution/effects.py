@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from viewkeeper.evolution.adaptation import Method
+from viewkeeper.evolution.adaptation import Method, adaptation_of
 from viewkeeper.evolution.changes import (
     ChangeType,
     Rewrite,
@@ -20,7 +20,6 @@ from viewkeeper.evolution.changes import (
     catalog_after,
 )
 from viewkeeper.evolution.knowledge import Knowledge
-from viewkeeper.evolution.map_va import NotApplicable, plan
 from viewkeeper.evolution.mapping import EvolutionMapping
 from viewkeeper.evolution.preferences import Policy
 from viewkeeper.evolution.quality import Quality
@@ -36,7 +35,6 @@ from viewkeeper.evolution.synchronization import (
 )
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.printing import view_sql
-from viewkeeper.views.pruning import pruned
 
 Views = Mapping[str, EvolvingView]
 
@@ -136,7 +134,7 @@ def _effect(
         case Synchronized(definition, mapping, reason, quality, others):
             after = _becoming(view, definition, mapping)
             kind = Kind.REREAD if _only_rereads(change, view, after) else Kind.SYNCHRONIZED
-            method, why = _adaptation(view, after, mapping)
+            method, why = adaptation_of(view.definition, after.definition, mapping)
             found = Effect(
                 name, kind, Decision.PROCEED, after, reason, mapping, quality, others, method, why
             )
@@ -161,17 +159,6 @@ def _becoming(
     if mapping is not None:
         preferences = preferences_after(preferences, mapping)
     return EvolvingView(definition, preferences)
-
-
-def _adaptation(
-    view: EvolvingView, after: EvolvingView, mapping: EvolutionMapping
-) -> tuple[Method, str]:
-    """How the extent would be brought over, were nothing else to happen meanwhile."""
-    try:
-        queries = plan(pruned(view.definition), pruned(after.definition), mapping)
-    except NotApplicable as obstacle:
-        return Method.RECOMPUTE, str(obstacle)
-    return (Method.KEPT if queries.substitute is None else Method.MAP_VA), ""
 
 
 def _decision(effect: Effect, policy: Policy) -> Decision:

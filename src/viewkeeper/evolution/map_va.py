@@ -37,11 +37,12 @@ from viewkeeper.algebra.expressions import (
 from viewkeeper.algebra.types import Schema
 from viewkeeper.evolution.changes import widens
 from viewkeeper.evolution.mapping import EvolutionMapping
-from viewkeeper.evolution.reading import Process, matching, walked, whole
-from viewkeeper.timeline import Cut
+from viewkeeper.evolution.reading import Relations, joined
 from viewkeeper.views.assembly import Assembly
 from viewkeeper.views.definition import LOCAL, Occurrence, RelationName, Term, ViewDefinition
+from viewkeeper.views.pruning import pruned
 from viewkeeper.views.spark_sql import expression_sql
+from viewkeeper.views.upkeep import Upkeep
 
 # The occurrence that stands for R_V, S_NV or ΔR in the term over which differences are carried.
 DELTA = "Δ"
@@ -55,53 +56,41 @@ class NotApplicable(Exception):
 class MapVA:
     """The six queries for one old and one new definition.
 
-    ``carrier`` is the new term with everything that was touched put into one occurrence `DELTA`, whose
-    columns are the outputs ``shown``; without a ``substitute`` nothing was touched, and it is the new
-    term itself. ``lost_shown`` are the old outputs that R gave, its keys among them.
+    ``before`` and ``after`` are the columns of the two. ``carrier`` is the new term with everything that was touched
+    put into one occurrence `DELTA`, whose columns are the outputs ``shown``; without a ``substitute`` nothing was
+    touched, and it is the new term itself. ``lost_shown`` are the old outputs that R gave, its keys among them.
     """
 
-    schema: Schema
+    before: Schema
+    after: Schema
     carrier: Assembly
     shown: tuple[str, ...] = ()
     lost_shown: tuple[str, ...] = ()
     substitute: Assembly | None = None
 
     def v0(self, extent: Any) -> Any:
-        return _conformed(extent, self.schema.names, self.schema)
+        return _conformed(extent, self.after.names, self.after)
 
     def r_v(self, extent: Any) -> Any:
         # With R's keys among its columns, every row of R is there exactly once.
         rows = extent.only(self.lost_shown).support()
-        return _conformed(rows, self.shown, self.schema)
+        return _conformed(rows, self.shown, self.after)
 
-    def s_nv(self, wanted: Cut) -> Process[Any]:
-        assembly = self._substituting()
-        first, *rest = assembly.join_order(assembly.aliases[0])
-        rows = yield whole(assembly.term.occurrence(first), wanted)
-        partial, covers = assembly.prepared(first, rows), frozenset({first})
-        for alias in rest:
-            number = wanted[assembly.term.occurrence(alias).source]
-            rows = yield matching(assembly, partial, covers, alias, number)
-            partial = assembly.extended(partial, covers, alias, rows)
-            covers |= {alias}
-        return assembly.finished(partial)
+    def s_nv(self, relations: Relations) -> Any:
+        if self.substitute is None:
+            raise NotApplicable("nothing was replaced")
+        first = self.substitute.term.occurrences[0]
+        rows = relations.whole(first.name, first.schema)
+        return joined(self.substitute, first.alias, rows, relations)
 
     def delta_r(self, s_nv: Any, r_v: Any) -> Any:
         return s_nv - r_v
 
-    def delta_v(self, delta_r: Any, wanted: Cut) -> Process[Any | None]:
-        def number(alias: str) -> int:
-            return wanted[self.carrier.term.occurrence(alias).source]
+    def delta_v(self, delta_r: Any, relations: Relations) -> Any:
+        return joined(self.carrier, DELTA, delta_r, relations)
 
-        return (yield from walked(self.carrier, DELTA, delta_r, number, {}))
-
-    def new_extent(self, v0: Any, delta_v: Any | None) -> Any:
-        return v0 if delta_v is None else v0 + delta_v
-
-    def _substituting(self) -> Assembly:
-        if self.substitute is None:
-            raise NotApplicable("nothing was replaced")
-        return self.substitute
+    def new_extent(self, v0: Any, delta_v: Any) -> Any:
+        return v0 + delta_v
 
 
 def _conformed(rows: Any, names: tuple[str, ...], schema: Schema) -> Any:
@@ -121,19 +110,20 @@ def _conformed(rows: Any, names: tuple[str, ...], schema: Schema) -> Any:
 
 def plan(old: ViewDefinition, new: ViewDefinition, mapping: EvolutionMapping) -> MapVA:
     """The six queries; raises NotApplicable. ``mapping`` leads from the old to the new definition."""
+    old, new = pruned(old), pruned(new)
     for field in new.schema:
         if not widens(old.schema.type_of(field.name), field.type):
             raise NotApplicable(f"values of {field.name} can't be kept in its new type")
+    if Upkeep(old).stores or Upkeep(new).stores:
+        raise NotApplicable(
+            "the view groups, removes duplicates or keeps copies, which must be computed as well"
+        )
     if mapping.trusted or not mapping.touched:
         # The same rows under other names: the old extent is the new one, but for its columns.
-        if any(term.distinct for term in new.terms) and new.schema.names != old.schema.names:
-            raise NotApplicable("rows that were different may be the same without a column")
-        return MapVA(new.schema, Assembly(new.terms[0]))
+        return MapVA(old.schema, new.schema, Assembly(new.terms[0]))
     for definition in (old, new):
         if len(definition.terms) != 1 or definition.steps:
             raise NotApplicable("rows of the view do not say which of its terms they come from")
-        if not definition.terms[0].is_linear:
-            raise NotApplicable("the view groups or removes duplicates")
     return _Planner(old.terms[0], new.terms[0], mapping).planned()
 
 
@@ -149,6 +139,7 @@ class _Planner:
         shown = tuple(o.name for o in self.new.outputs if self._is_shown(o))
         self._require_same_rest(shown)
         return MapVA(
+            self.old.schema,
             self.new.schema,
             Assembly(self._carrier(shown)),
             shown,

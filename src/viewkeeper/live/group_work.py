@@ -22,13 +22,15 @@ from viewkeeper.engine.machine import GroupMachine
 from viewkeeper.engine.schema_changes import does_not_fit
 from viewkeeper.engine.view import View, shortfall_event
 from viewkeeper.errors import SourceError, invariant
+from viewkeeper.evolution.adaptation import adapted
 from viewkeeper.evolution.effects import Kind
+from viewkeeper.evolution.map_va import MapVA
 from viewkeeper.failpoints import failpoint
 from viewkeeper.live.context import Context, Cycle
 from viewkeeper.live.epochs import FilledView
 from viewkeeper.live.evolution_log import ADAPTING, APPLIED, FROZEN, PENDING, REJECTED
 from viewkeeper.live.jobs import Job, StageFolder, make_job
-from viewkeeper.live.managers.live import LiveManager, pruned_upkeep
+from viewkeeper.live.managers.live import LiveManager
 from viewkeeper.live.managers.manager_factory import ManagerFactory, filled
 from viewkeeper.live.managers.threads import AlternatingManagers, ManagerThread
 from viewkeeper.live.questions.change_tables import ChangeTables
@@ -36,7 +38,6 @@ from viewkeeper.live.questions.message_counts import MessageCounts
 from viewkeeper.live.questions.prefetching import Prefetching
 from viewkeeper.live.questions.shared_cuts import SharedCuts
 from viewkeeper.live.questions.source_queries import Questions, asked_together
-from viewkeeper.live.reading.adapting import adapted_extent
 from viewkeeper.live.reading.bulk_reading import RowsRead
 from viewkeeper.live.reading.contents import Reading, narrowed, whole_schemas
 from viewkeeper.sources.interface import SchemaChange
@@ -122,7 +123,8 @@ class GroupWork:
                 self._carry_out(action)
             except BaseException as error:
                 is_final = not isinstance(action, READS)
-                self._step(m.Failed(error, is_final=is_final))
+                ticket = action.ticket if isinstance(action, m.OpenCuts) else None
+                self._step(m.Failed(error, is_final=is_final, ticket=ticket))
             finally:
                 self._actions.task_done()
         self._actions.task_done()
@@ -288,9 +290,10 @@ class GroupWork:
         started = time.monotonic()
         epochs = self._around.epochs
         with self.reading(self._cuts.pop(wanted.ticket), wanted, self._changes) as reading:
-            adapted = [n for n in wanted.views if n in wanted.outdated]
-            others = [n for n in wanted.views if n not in wanted.outdated]
-            new = [self._adapted(name, wanted, reading) for name in adapted]
+            others = [n for n in wanted.views if n not in wanted.adaptations]
+            new = [
+                self._adapted(wanted.views[n], p, reading) for n, p in wanted.adaptations.items()
+            ]
             new += self._filled(others, wanted, reading)
             rows = reading.rows_read
             new = [each.with_cost(time.monotonic() - started, rows) for each in new]
@@ -305,19 +308,11 @@ class GroupWork:
         relations = reading.relations([view.definition for view in views])
         return [filled(view, narrowed(view.definition, relations), reading.share) for view in views]
 
-    def _adapted(self, name: str, wanted: m.FillViews, reading: Reading) -> FilledView:
-        """A view that has got another definition: from its old extent where that is possible."""
-        old, mapping = wanted.outdated[name]
-        view = wanted.views[name]
-        new = view.definition
-        stored = pruned_upkeep(new).stores or pruned_upkeep(old).stores
-        if not stored and wanted.jumped.isdisjoint(new.sources):
-            extent = self._around.epochs.extent(name, self._around.spark.bulk, old.schema)
-            found = adapted_extent(old, new, mapping, extent, reading)
-            if found is not None:
-                return FilledView(view, (), InitialContents(found, {}))
-        (anew,) = self._filled([name], wanted, reading)
-        return anew
+    def _adapted(self, view: View, plan: MapVA, reading: Reading) -> FilledView:
+        """A view that has got another definition, from its old extent."""
+        extent = self._around.epochs.extent(view.name, self._around.spark.bulk, plan.before)
+        found = adapted(plan, extent, reading)
+        return FilledView(view, (), InitialContents(found.extent, {}))
 
     def _schema_changing(self, change: SchemaChange | None) -> SourceError:
         views = ", ".join(sorted(self._views))

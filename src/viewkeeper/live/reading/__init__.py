@@ -6,5 +6,5 @@ One duty: to read relations as they were at the state that the warehouse stands 
 |---|---|
 | `contents` | relations at a cut, less what is not applied yet |
 | `bulk_reading`, `executor_reading`, `row_estimates` | by several connections, or by Spark's executors; about how large they are |
-| `adapting`, `virtual_views` | a view's extent brought over a schema change; views that store nothing |
+| `virtual_views` | views that store nothing |
 """

@@ -5,10 +5,10 @@ A row is taken out by its primary key, as the view believes it: who believes an 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from viewkeeper.algebra import Bag
-from viewkeeper.algebra.types import Row
+from viewkeeper.algebra.types import Row, Schema
 from viewkeeper.engine.integrator import Arrival
 from viewkeeper.engine.view import View
 from viewkeeper.protocols.messages import Reflected
@@ -64,11 +64,20 @@ class Contents:
             rows = rows + Bag(rows.schema, ((row, -1) for row in out))
         self._rows[name] = rows + Bag(rows.schema, ((row, 1) for row in into))
 
+    def whole(self, name: RelationName, needed: Schema) -> Bag:
+        """All rows of a relation, with these columns."""
+        return self._rows[name].only(needed.names)
+
+    def matching(
+        self, name: RelationName, needed: Schema, key_columns: tuple[str, ...], keys: Bag
+    ) -> Bag:
+        """The rows whose key columns are among the keys."""
+        return self.whole(name, needed).matching(key_columns, keys)
+
     def evaluated(self, view: View) -> Bag:
         narrow = pruned(view.definition)
-        columns = {o.name: o.schema.names for t in narrow.all_terms for o in t.occurrences}
-        read: Callable[[RelationName], Bag] = lambda name: self._rows[name].only(columns[name])  # noqa: E731
-        evaluated: Bag = WholeView(narrow).evaluated(read)
+        schemas = {o.name: o.schema for t in narrow.all_terms for o in t.occurrences}
+        evaluated: Bag = WholeView(narrow).evaluated(lambda name: self.whole(name, schemas[name]))
         return evaluated
 
 

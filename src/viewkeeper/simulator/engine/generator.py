@@ -45,6 +45,8 @@ class Mix:
     has_approvals: bool = False
     # Every source has a relation that may stand for another one.
     has_replacements: bool = False
+    # Views show the keys of all that they join, and every relation may be replaced: what Map-VA needs.
+    shows_keys: bool = False
     # Views come and go between runs.
     has_new_views: bool = False
     # Schema changes come several at a time, at one source or at all.
@@ -116,16 +118,18 @@ class _Draw:
     def _knowledge(self) -> dict[str, Any]:
         if not self._mix.has_replacements:
             return {}
-        same = {"k": "k", "v": "v"}
+        same = {"k": "k", "v": "v"} | ({"i": "i"} if self._mix.shows_keys else {})
+        pairs = [(f"{source}.a", f"{source}.c") for source in self._sources]
+        if self._mix.shows_keys:
+            others = [*self._sources[1:], self._sources[0]]
+            pairs = [(f"{s}.a", f"{o}.c") for s, o in zip(self._sources, others, strict=True)]
+            pairs += [
+                (f"{s}.{one}", f"{s}.{by}") for s in self._sources for one, by in ("bc", "cb")
+            ]
         return {
             "replacements": [
-                {
-                    "relation": f"{source}.a",
-                    "by": f"{source}.c",
-                    "containment": "equal",
-                    "attributes": same,
-                }
-                for source in self._sources
+                {"relation": one, "by": by, "containment": "equal", "attributes": same}
+                for one, by in pairs
             ]
         }
 
@@ -187,6 +191,8 @@ class _Draw:
         for place, name in enumerate(picked[1:], 1):
             joins += f" {kind} {name} AS x{place} ON x{place - 1}.k = x{place}.k"
         columns = ["x0.k AS k", *(f"x{place}.v AS v{place}" for place in range(len(picked)))]
+        if self._mix.shows_keys:
+            columns = [f"x{p}.{c} AS {c}{p}" for p in range(len(picked)) for c in "ikv"]
         is_grouped = self._mix.has_levels and self._random.random() < 0.15
         if is_grouped and "protocol" not in headers:
             joins += " GROUP BY x0.k"

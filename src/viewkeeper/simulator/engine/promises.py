@@ -97,7 +97,8 @@ def _was_replaced_by_others(world: EngineWorld, relation: RelationName) -> bool:
     """Whether something may have stood for it that has changed itself: the view may have ended for that."""
     changed = {
         f"{item.source}.{item.relation}"
-        for entry in world.sources[relation.source].log
+        for each in world.sources.values()
+        for entry in each.log
         for item in entry
         if isinstance(item, SchemaChange)
     }
@@ -121,16 +122,19 @@ def _is_replaceable(
         (n for n in source.history[0] if _name_at(source, n, lost - 1) == relation.relation), ""
     )
     for entry in world.scenario.knowledge.get("replacements", ()):
-        by = entry["by"].partition(".")[2]
         is_meant = entry["relation"] == f"{relation.source}.{was}"
         if is_meant and columns.keys() <= entry["attributes"].keys():
-            return not any(
-                isinstance(item, SchemaChange)
-                and (item.relation == by or (number < lost and item.relation == was))
-                for number, entry in enumerate(source.log, 1)
-                for item in entry
+            other, _, by = entry["by"].partition(".")
+            return not (
+                _has_changed(world.sources[other], by) or _has_changed(source, was, before=lost)
             )
     return False
+
+
+def _has_changed(source: SimulatedSource, relation: str, before: int | None = None) -> bool:
+    entries = source.log[: None if before is None else before - 1]
+    items = (item for entry in entries for item in entry)
+    return any(isinstance(item, SchemaChange) and item.relation == relation for item in items)
 
 
 # -- which table a name means -------------------------------------------------------------------------

@@ -234,6 +234,12 @@ class SimulatedCut:
         """Whether the server was restarted since: nothing can be asked of it any more."""
         return self.life != self._source.life
 
+    @property
+    def is_outdated(self) -> bool:
+        """Whether a relation of it has another schema by now: the source may refuse to answer (a broken query)."""
+        changes = self._source.changes_behind(self._upto)
+        return any(change.relation in self.schemas for _, change in changes)
+
     def reflects_each(self, transactions: Sequence[SourceTransaction]) -> list[bool]:
         return [
             int(each.identity) <= self._upto and int(each.identity) not in self._hidden

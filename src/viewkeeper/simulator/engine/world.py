@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from viewkeeper.algebra import Bag
+from viewkeeper.engine import cuts as cut_rules
 from viewkeeper.engine import messages as m
 from viewkeeper.engine.deliveries import Delivery
 from viewkeeper.engine.integrator import numbers_of
@@ -23,6 +24,7 @@ from viewkeeper.engine.router import NO_GROUP, Addressed, Engine
 from viewkeeper.engine.schema_changes import Foreseen
 from viewkeeper.engine.transaction_ties import Units
 from viewkeeper.errors import SourceError, invariant
+from viewkeeper.evolution.adaptation import adapted
 from viewkeeper.merging.global_transactions import GlobalTransactions, Overdue
 from viewkeeper.simulator.engine.beginnings import EngineScenario, starts_of
 from viewkeeper.simulator.engine.computing import Contents
@@ -262,7 +264,7 @@ class EngineWorld:
     def _manager_done(self, group: int, view: str) -> None:
         managers = self._managers[group]
         job, cuts = managers.todo[view].popleft()
-        if view in job.concerned and not self._is_lost(group, cuts, job.job):
+        if view in job.concerned and not self._is_refused(group, cuts, job.job):
             change = {view: managers.computed(view, job, cuts)}
             self._step((group, m.ChangeComputed(job.job, view, change)))
 
@@ -373,7 +375,8 @@ class EngineWorld:
         if self._failures and not self.random.randrange(15):
             self._failures -= 1
             self.counts["failures"] += 1
-            self._step((group, m.Failed(_away(next(iter(action.relations))))))
+            error = _away(next(iter(action.relations)))
+            self._step((group, m.Failed(error, ticket=action.ticket)))
             return
         cuts = {name: self.sources[name].cut(r) for name, r in action.relations.items()}
         for name, cut in cuts.items():
@@ -382,7 +385,7 @@ class EngineWorld:
                 error = SourceError(
                     "unknown-relation", what, source=name, retryable=False, hint="await its cause"
                 )
-                self._step((group, m.Failed(error)))
+                self._step((group, m.Failed(error, ticket=action.ticket)))
                 return
         self._cuts[group, action.ticket] = cuts
         self._step((group, m.CutsOpened(action.ticket, cuts)))
@@ -395,6 +398,21 @@ class EngineWorld:
         if lost:
             self._step((group, m.Failed(_away(lost[0]), job)))
         return bool(lost)
+
+    def _is_refused(
+        self, group: int, cuts: Mapping[str, SimulatedCut], job: int | None = None
+    ) -> bool:
+        """Whether a question at cuts is not answered; the group hears of it.
+
+        Some databases refuse to answer at a cut once a relation of it has another schema, others answer as of before.
+        """
+        broken = [name for name, cut in cuts.items() if cut.is_outdated]
+        if not broken or self.random.randrange(2):
+            return self._is_lost(group, cuts, job)
+        self.counts["broken queries"] += 1
+        error = cut_rules.broken_types(broken[0], "the schema of before", "another one")
+        self._step((group, m.Failed(error, job)))
+        return True
 
     # -- computing ---------------------------------------------------------------------------------
 
@@ -410,12 +428,20 @@ class EngineWorld:
 
     def _fill(self, group: int, fill: m.FillViews) -> None:
         cuts = self._cuts.pop((group, fill.ticket))
-        if self._is_lost(group, cuts):
+        if self._is_refused(group, cuts):
             return
         contents = Contents(cuts, self._managers[group].views)
         contents.take_back_reflected(fill.waiting, fill.reflected)
         for name, view in fill.views.items():
-            self.ledger.extents[name] = contents.evaluated(view)
+            plan = fill.adaptations.get(name)
+            if plan is None:
+                self.ledger.extents[name] = contents.evaluated(view)
+            else:
+                self.counts["adapted"] += 1
+                self.counts["by Map-VA"] += plan.substitute is not None
+                self.ledger.extents[name] = adapted(
+                    plan, self.ledger.extents[name], contents
+                ).extent
             self.ledger.views[name] = view
         self._fillings.update(list(fill.views))
         self._define(fill.definitions)
