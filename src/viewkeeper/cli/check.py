@@ -90,7 +90,7 @@ def show_security(items: Sequence[dict[str, Any]]) -> None:
 
 
 def _views(config: ProjectConfig) -> tuple[list[dict[str, Any]], list[str]]:
-    """Who keeps each view, or why nobody can, and notes on what is well but not as it may seem.
+    """Who keeps each view, or why none can, and notes on what is well but not as it may seem.
 
     The sources can be read, so names can be resolved.
     """
@@ -206,7 +206,7 @@ def _relations(config: ProjectConfig, source: Source) -> list[str]:
 
 
 def _to_set_up(config: ProjectConfig, source: Source) -> list[str]:
-    """What the script of a source's owner is about. Whoever asks for it may not be allowed to look:
+    """What the script of a source's owner is about. The role that asks for it may not be allowed to look:
     then views' names are taken as they are written."""
     used = relations_of_views(config.views_folder).get(source.name)
     try:

@@ -206,7 +206,7 @@ def _view_state(view: Any, run: dict[str, Any], name: str) -> str:
 
     if view.definition.has_ended:
         return str(view.definition.ending)
-    # Whoever can't go on stays so until a run has done something about it, also when none goes.
+    # A source that can't go on stays so until a run has done something about it, also when none goes.
     return (
         "stopped by its source" if name in run.get("stopped_views", {}) else kept_state(run, name)
     )

@@ -70,7 +70,7 @@ class Intake:
         self._met: dict[str, list[SchemaChange]] = {}
         # Sources whose feed still delivers what the views have already.
         self.repeating = set(scope.sources)
-        # Whether all managers can be told of a transaction block at once.
+        # Whether all managers take a transaction block at once.
         self.takes_blocks = False
         self.integrator = Integrator((*scope.relations, *scope.watched))
         self.arrived: list[Arrival] = []

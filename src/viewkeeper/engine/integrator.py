@@ -104,7 +104,7 @@ class Integrator:
         self.waiting = 0
 
     def arrived(self, origin: SourceTransaction, unit: object = None) -> Arrival | None:
-        """Take a transaction in and number it; None when it concerns nobody here."""
+        """Take a transaction in and number it; None when it concerns no view here."""
         source = origin.source
         rows = 0
         changes = []
@@ -127,7 +127,7 @@ class Integrator:
         return arrival
 
     def block_arrived(self, block: TransactionBlock) -> Arrival | None:
-        """Take a block in and number its transactions; None when it concerns nobody here."""
+        """Take a block in and number its transactions; None when it concerns no view here."""
         source = block.source
         names = {name: known for (of, name), known in self._names.items() if of == source}
         origin = block.touching(names)
@@ -297,7 +297,7 @@ def last_positions(batch: Iterable[Arrival]) -> dict[str, Position]:
 def places_of(batch: Sequence[Arrival], states: Sequence[int]) -> dict[str, SourcePlaces] | None:
     """By source, where the batch's transactions stand in its log, each with the state it shows in.
 
-    None where they have no common order: a source's log began anew in between.
+    None where they have no common order: a source's log began again in between.
     """
     by_source: dict[str, PlacesMaker] = {}
     first = 0

@@ -3,7 +3,7 @@
 Views that share no relation are in different groups (MVC, section 6.1), and groups do not wait for each other.
 A group does this, again and again, in the order that makes it safe:
 
-1. Take in what the feeds delivered; every view manager is told of every transaction.
+1. Take in what the feeds delivered; every view manager gets every transaction.
 2. Open one cut per source, and wait until each feed has passed the cut's bound: then every transaction that an
    answer can reflect is known.
 3. Close the batch: the longest prefix of the order of arrival that the cuts reflect. It is a row of the view update

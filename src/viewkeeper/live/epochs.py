@@ -66,7 +66,7 @@ class Epochs:
         rebuilt: Mapping[str, str] | None = None,
         resting: Mapping[str, str | None] | None = None,
     ) -> None:
-        """``confirm`` is told what every view has: the sources may forget it.
+        """``confirm`` gets what every view has: the sources may forget it.
 
         ``rebuilt`` and ``resting`` as the pipeline has them.
         """
@@ -146,19 +146,19 @@ class Epochs:
         if others is not None:
             definitions |= _other_definitions(others)
             parts["taken"] = _taken(others)
-        anew = {name: reason for name, reason in self._rebuilt.items() if name in definitions}
-        if not anew:
+        refilled = {name: reason for name, reason in self._rebuilt.items() if name in definitions}
+        if not refilled:
             return self._standing(**parts)
         with self._lock:
             latest = self.writer.latest
-            for name, reason in anew.items():
+            for name, reason in refilled.items():
                 story = _rebuilding(reason, latest, name, cuts.get(name, {}))
                 definitions[name] = replace(definitions[name], rebuilt=story)
-            # A state of its own: whoever asks for an older number gets what was shown then.
+            # A separate state: a reader who asks for an older number gets what was shown then.
             next_txn = latest.last_txn + 1
             parts["places"] = Places(frozenset(definitions), {}).encoded()
             entry = self._commit(first_txn=next_txn, last_txn=next_txn, **parts)
-            self._rebuilt = {n: r for n, r in self._rebuilt.items() if n not in anew}
+            self._rebuilt = {n: r for n, r in self._rebuilt.items() if n not in refilled}
             return entry
 
     def stored(self, view: str, stores: Iterable[Store]) -> dict[str, pa.Table]:
@@ -176,7 +176,7 @@ class Epochs:
     def rest(self, cuts: Mapping[str, Positions]) -> None:
         """Views of one group that have nothing to commit have come so far.
 
-        The next entry says it, whoever commits it; at once, if one of another group has come further:
+        The next entry says it, whichever group commits it; at once, if a view of another group is further:
         readers of both wait for that (`warehouse.one_cut`).
         """
         with self._rest_lock:
@@ -256,7 +256,7 @@ class Epochs:
             self._write(first_txn=last + 1, last_txn=last)
 
     def _late(self) -> bool:
-        """Whether a view at rest has come further than the ledger says, and another waits for it there."""
+        """Whether a view at rest is further than the ledger says, and another waits for it there."""
         latest = self.writer.latest
         with self._rest_lock:
             resting = {
@@ -291,11 +291,11 @@ class Epochs:
             for view, state in self.writer.latest.views.items()
             if view not in dropped
             and not state.definition.has_ended
-            # One that is about to be filled anew needs nothing from where it stood, and that may be
+            # One that is about to be refilled needs nothing from where it stood, and that may be
             # in a log which the source no longer has: it can't even be compared.
             and view not in self._rebuilt
         }
-        # Where a source can't go on, nobody waits for it: its views will be filled anew.
+        # A source that can't go on holds no one up: its views will be refilled.
         for view, broken in self._resting.items():
             cuts[view] = {name: at for name, at in cuts.get(view, {}).items() if name != broken}
         for view, cut in news.items():
@@ -304,7 +304,7 @@ class Epochs:
 
 
 def _is_ahead(other: ViewState, state: ViewState, cut: Positions) -> bool:
-    """Whether the other view stands beyond what the ledger says of this one, which has come further."""
+    """Whether the other view stands beyond what the ledger says of this one, which is further."""
     try:
         return any(
             not place_of(other.positions[source]).is_upto(place_of(state.positions[source]))
@@ -329,7 +329,7 @@ def _is_further(cut: Positions, state: ViewState) -> bool:
 
 
 def _rebuilding(reason: str, latest: Entry, view: str, cut: Positions) -> dict[str, Any]:
-    """What the ledger says of a view that was filled anew: what lies between is shown by no state."""
+    """What the ledger says of a view that was refilled: what lies between is shown by no state."""
     before = latest.views.get(view)
     return {
         "reason": reason,

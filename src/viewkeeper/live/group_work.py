@@ -46,7 +46,7 @@ from viewkeeper.spark.staged import Staging
 from viewkeeper.views.definition import RelationName
 from viewkeeper.views.upkeep import InitialContents
 
-# So many managers do a view's jobs alternately, where its jobs need nothing of each other.
+# Number of managers that alternate on one view. Only for views whose jobs are independent.
 ALTERNATING = 2
 # What may fail because of a source; after any other failure it is not known what the warehouse has.
 READS = (m.OpenCuts, m.FillViews, m.Prefetch)
@@ -87,7 +87,7 @@ class GroupWork:
         self._views: Mapping[str, View] = {}
         # By number, those who wait to read whole relations.
         self.readers: dict[int, Future[Opened]] = {}
-        # The schema change that waits for a decision, and what was told of it.
+        # The schema change that waits for a decision, and what was reported of it.
         self.approval: tuple[SchemaChange, dict[str, Any]] | None = None
         self._asked_for = ""
         name = f"group-{next(iter(machine.scope.views), machine.number)}"
@@ -226,7 +226,7 @@ class GroupWork:
         asked = asked_together(job.questions.asked for job in jobs)
         seconds = dict(jobs[-1].clock.laps)
         self._around.report(Cycle(entry, batch, asked, commit.views, seconds))
-        # Last: whoever sees that it was reached finds the epoch reported.
+        # Last: a thread that sees the position reached finds the epoch reported.
         self._step(m.Committed(commit.number))
 
     # -- managers ----------------------------------------------------------------------------------
@@ -242,10 +242,10 @@ class GroupWork:
 
     def _manager(self, view: str, staging: Staging) -> LiveManager:
         around = self._around
-        workshop = ManagerFactory(
+        factory = ManagerFactory(
             staging, self._sources, self._changes, around.sources, around.spark, around.epochs
         )
-        return workshop.manager(self._views[view])
+        return factory.manager(self._views[view])
 
     def _at_work(self, view: str, staging: Staging) -> ManagerThread | AlternatingManagers:
         manager = self._manager(view, staging)
@@ -324,7 +324,7 @@ class GroupWork:
             hint="try again when the view has taken the change",
         )
 
-    # -- what is told ------------------------------------------------------------------------------
+    # -- reports -----------------------------------------------------------------------------------
 
     def _tell(self, action: m.Action) -> None:
         around = self._around

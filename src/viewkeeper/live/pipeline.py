@@ -84,7 +84,7 @@ class Pipeline:
         self._tell = tell
         self._driver: Driver | None = None
         self._feeds: Feeds | None = None
-        # What ended a feed: whoever waits for what it should bring would wait for ever.
+        # What ended a feed: a thread that waits for what it should bring would wait for ever.
         self._feed_failure: Exception | None = None
         allowed = source_limits or {}
         self._around = Context(
@@ -116,7 +116,7 @@ class Pipeline:
             source.check_followed(self._followed(name))
 
     def _position(self, view: str, source: str) -> Position:
-        """How far the view has come; before views had cuts of their own, all had the same."""
+        """Which positions the view has reached; before each view had its own cut, all had the same."""
         latest = self.writer.latest
         position: Position = latest.views[view].positions.get(source) or latest.positions[source]
         return position

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 OnEvent = Callable[[dict[str, Any]], None]
 
-# How often whoever waits for a position looks into the ledger.
+# How often a caller that waits for a position looks into the ledger.
 INCLUDED_POLL_SECONDS = 0.2
 LOST_WAIT_SECONDS = 2.0
 
@@ -315,7 +315,7 @@ class Keeper(OpenProject):
     # -- what a run changes its mind about ---------------------------------------------------------
 
     def rebuild(self, request: Request, on_event: OnEvent = _ignore) -> dict[str, Any]:
-        """Fill views anew while nobody else keeps them; the other views stay as they are.
+        """Fill views again while no run keeps them; the other views stay as they are.
 
         Raises WarehouseError ``warehouse-held`` when somebody does.
         """
@@ -350,7 +350,7 @@ class Keeper(OpenProject):
         )
 
     def reopen_source(self, name: str, *, allow_setup: bool = False) -> None:
-        """Forget all that is known of a source, and make its feed's place anew if that is allowed."""
+        """Forget all that is known of a source, and make its feed's place again if that is allowed."""
         known = self._sources.pop(name, None)
         if known is not None:
             known.close()
@@ -379,7 +379,7 @@ class Keeper(OpenProject):
         """Wait until the warehouse includes the source up to a position; False when it took too long.
 
         A run of this project is asked to note it: it would do so by itself, but rarely while nothing
-        changes in a view. Whoever may not write into the project's folder waits for that.
+        changes in a view. A caller that may not write into the project's folder waits for that.
         """
         started = time.monotonic()
         if self.is_included(source, position):

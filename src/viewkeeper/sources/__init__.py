@@ -9,7 +9,7 @@ The same thing has the same file name in every kind, and its SQL dialect is writ
 - `source`: the source: relations, feeds, snapshots, positions compared
 - `feed`: its transactions and schema changes, in its order
 - `snapshot`: an open cut: what it reflects, and what it answers
-- `position`: how far a feed has come, written down and compared
+- `position`: how far a feed was read, written down and compared
 - `catalog`, `shapes`: what relations look like now, and looked like along the log
 - `codec`: its values as ours
 - `connection`, `quoting`: connections and their errors; names in its SQL

@@ -96,7 +96,7 @@ class SchemaChange:
     before: RelationSchema | None
     after: RelationSchema | None
     statement: str
-    # Whether the contents changed without row changes in the feed: the relation must be read anew.
+    # Whether the contents changed without row changes in the feed: the relation must be read again.
     # TRUNCATE comes as a change with ``before == after`` and ``rewrites``.
     rewrites: bool
     # Old name to new name, for columns that were renamed and are otherwise what they were.
@@ -300,7 +300,7 @@ class Feed(Closable):
 
     @abstractmethod
     def poll(self, timeout_seconds: float, items_max: int = 10_000) -> list[FeedItem]:
-        """What has come, waiting at most so long for the first item; empty when nothing came.
+        """What has arrived, after waiting at most this long for the first item; empty when nothing came.
 
         Raises SourceError: retryable after a lost connection (`Source.feed` again from the last
         position), permanent when the log has a gap (``feed-gap``): only a rebuild helps then.
@@ -309,7 +309,7 @@ class Feed(Closable):
     def poll_blocks(
         self, timeout_seconds: float, items_max: int = 10_000
     ) -> Sequence[FeedItem | TransactionBlock]:
-        """As `poll`; but transactions that come by the thousand may be told as columns."""
+        """As `poll`; but transactions that come by the thousand may be given as columns."""
         return self.poll(timeout_seconds, items_max)
 
     def remarks(self) -> list[Remark]:
@@ -361,9 +361,9 @@ class Source(Closable):
         """Remove what `setup` made (slot, publication, triggers); same permission."""
 
     def renew(self, relations: Sequence[str]) -> None:
-        """Make anew what the feed needs, where it can't go on as it is; same permission as `setup`.
+        """Make again what the feed needs, where it can't go on as it is; same permission as `setup`.
 
-        What it has not delivered is given up: for sources whose views are about to be filled anew.
+        What it has not delivered is given up: for sources whose views are about to be refilled.
         """
         self.setup(relations)
 

@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 # Up to here one process sums faster than Spark starts its tasks; above, memory matters.
 ARROW_ROWS_MAX = 1_000_000
 
-# While whoever commits is behind, consolidating waits until so many times as much is due.
+# While the thread that commits is behind, consolidating waits until this many times as much is due.
 PATIENCE = 4
 
 
@@ -63,7 +63,7 @@ class Amortisation:
         return max(self.fold_rows_min, self.fold_ratio * base_rows)
 
     def put_off(self) -> Amortisation:
-        """The same with more patience: reading costs more meanwhile, whoever writes has the machine."""
+        """The same with more patience: reading costs more meanwhile, the writer has the machine."""
         return Amortisation(
             fold_ratio=PATIENCE * self.fold_ratio,
             fold_rows_min=PATIENCE * self.fold_rows_min,

@@ -1,6 +1,6 @@
 """A view as a plain Delta table for other tools: its rows and nothing else, always consolidated.
 
-Written anew as a whole when the view has changed, so it costs what the view's size costs: an option per
+Rewritten as a whole when the view has changed, so it costs what the view's size costs: an option per
 view, done in the background and at the end of a run. Each version shows one state; the ledger says which.
 Several published tables at their latest versions need not show the same state.
 

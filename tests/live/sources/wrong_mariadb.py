@@ -86,7 +86,7 @@ class ReconnectingSource(MariaDBSource):
             return BinlogStream(connect(self._url, self.name), self.name, at)
 
         return ReconnectingFeed(
-            reopen, self.name, reopen(place), place, tables, self._surroundings(relations)
+            reopen, self.name, reopen(place), place, tables, self._context_for(relations)
         )
 
 

@@ -6,13 +6,13 @@ Two checks, which find different things:
   What it was at an earlier state, plus that of the changes since, must be what it is now. No source is asked; it
   finds files that were changed, lost or doubled behind our back. A fingerprint that does not fit is never taken
   for what to compare with next time.
-- A *sample* of keys computed anew from the sources at the view's own cut (`sampling`). It finds what was wrong
+- A *sample* of keys recomputed from the sources at the view's own cut (`sampling`). It finds what was wrong
   when it was written. A small view that can't be sampled is computed as a whole; a large one is not.
 
 Either difference has the whole view compared row by row, with its stores, so that the rows can be named. A view that
 was found different stays marked, and is compared as a whole each time, until such a comparison finds it equal
 or it is rebuilt: a sample can't take a mark away. An auditor never ends a run: what keeps it from a
-verdict is told, and tried again next time.
+verdict is reported, and tried again next time.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from viewkeeper.warehouse.fingerprints import MODULUS, fingerprint_of
 from viewkeeper.warehouse.warehouse import Warehouse
 
 FILE = ".viewkeeper/fingerprints.json"
-# Beyond so many stored rows a view is not read through, nor computed as a whole.
+# Beyond this number of stored rows a view is not read through, nor computed as a whole.
 FINGERPRINT_ROWS_MAX = 2_000_000
 WHOLE_ROWS_MAX = 100_000
-# The first check of a run comes sooner: whoever has just started it wants to know.
+# The first check of a run comes sooner: the person who has just started it wants to know.
 FIRST_SECONDS_MAX = 60.0
 EQUAL, DIFFERENT, UNKNOWN = "equal", "different", "unknown"
 
@@ -82,7 +82,7 @@ class Auditor:
         """Check the next view; its verdict for people and programs. None when there is no view."""
         view = self.next_of([name for group in pipeline.groups for name in group.scope.views])
         found = None if view is None else self._check(pipeline, warehouse, view)
-        # It has read much that nobody needs any more.
+        # It has read much that is no longer needed.
         give_back()
         # Counted from its end: an auditor that is slow does not become the main load.
         self._due_at = time.monotonic() + self._settings.every_seconds

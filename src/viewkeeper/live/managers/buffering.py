@@ -30,7 +30,7 @@ from viewkeeper.views.assembly import Assembly
 from viewkeeper.views.definition import RelationName, ViewDefinition
 from viewkeeper.views.pruning import pruned
 
-# So many transactions a protocol is told of before the first of its questions is answered. With all of
+# Transactions that a protocol gets before the first of its questions is answered. With all of
 # a large batch at once, protocols that compensate for each pair of them would never come to an end.
 TOGETHER_MAX = 32
 

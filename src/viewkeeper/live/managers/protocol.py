@@ -1,6 +1,6 @@
 """View managers that are a protocol of the papers, as the simulator plays it, over live sources.
 
-The protocol is told of some transactions, and only then are its questions answered, with all of them
+The protocol gets some transactions, and only then are its questions answered, with all of them
 reflected: so it has to compensate for the later ones, as it would with a source that is ahead.
 """
 

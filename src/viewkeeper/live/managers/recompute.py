@@ -1,4 +1,4 @@
-"""Views computed anew: from whole relations at a job's end, their difference to what they were."""
+"""Views that are recomputed: from whole relations at a job's end, their difference to what they were."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """A view manager at work: a thread that does its jobs one after the other.
 
 The managers of a group are independent of each other. One may be some jobs ahead of another; the merge
-process sees to it that nobody notices.
+process sees to it that no reader notices.
 
-Where a view's jobs need nothing of each other, two managers do them by turns: while one waits for answers,
-the other joins. What they found is told in the order of the jobs.
+Where a view's jobs need nothing of each other, two managers do them alternately: while one waits for answers,
+the other joins. What they found is reported in the order of the jobs.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class ManagerThread:
         return self.manager.counts
 
     def stop(self) -> None:
-        """After what is in the inbox; whoever stops it no longer listens to its reports."""
+        """After what is in the inbox; the caller no longer listens to its reports."""
         self._inbox.put(None)
 
     def _run(self) -> None:

@@ -45,7 +45,7 @@ class ChangeTables:
                         tables[name].add(number, deleted, inserted)
 
     def forget(self, upto: int) -> None:
-        """Nobody will ask for transactions up to this number any more."""
+        """No job will ask for transactions up to this number any more."""
         with self._lock:
             for table in self._tables.values():
                 table.forget(upto)
@@ -64,7 +64,7 @@ class _Table:
         self._schema = arrow_schema(schema)
         self._table = self._schema.empty_table()
         self._numbers = np.empty(0, np.int64)
-        # What has come since, in order: columns, then rows.
+        # What has arrived since, in order: columns, then rows.
         self._new_parts: list[pa.Table] = []
         self._new_rows: list[Row] = []
         self._new_numbers: list[int] = []

@@ -15,7 +15,7 @@ from viewkeeper.algebra.types import INTEGER, Schema
 from viewkeeper.views.assembly import Assembly
 from viewkeeper.views.definition import Occurrence, Term
 
-# So many keys stand in one text; more of them are asked for in several.
+# Number of keys in one text; more of them are asked for in several.
 KEYS_PER_QUERY_MAX = 1_000
 
 _QUOTES = {"mariadb": "`"}

@@ -73,7 +73,7 @@ EVERYTHING = Reflected(2**62)
 
 
 class AskedEnough(Exception):
-    """Nobody needs answers in advance any more. Never shown to people."""
+    """Answers in advance are no longer needed. Never shown to people."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class _Remembered:
 
 
 def _can_be_remembered(read: KeyedRead, schema: Schema) -> bool:
-    """Whether it can be told here which rows have a key: by one column, and equal where Arrow says so."""
+    """Whether it can be seen here which rows have a key: by one column, and equal where Arrow says so."""
     if read.keys is None or len(read.key_columns) != 1:
         return False
     type = schema.type_of(read.key_columns[0])
@@ -120,8 +120,8 @@ def _is_among(rows: pa.Table, keys: pa.Table) -> pa.ChunkedArray:
 class Questions:
     """The questions of one batch: its cuts, what each reflects, and what it cost. Thread-safe.
 
-    Asked in advance (`foresight`), when it is not known yet what the cuts reflect, answers are remembered for
-    those that are asked in earnest; and so they are where other batches will be asked for at the same cuts.
+    Asked in advance (`prefetching`), when it is not known yet what the cuts reflect, answers are remembered for
+    those that are asked for the batch itself; and so they are where other batches will be asked for at the same cuts.
     """
 
     cuts: Mapping[str, Snapshot]
@@ -162,7 +162,7 @@ class Questions:
         return replace(self, asked={})
 
     def stop_asking(self) -> None:
-        """In advance: from now on it is done in earnest."""
+        """In advance: from now on it is asked for the batch itself."""
         self._is_over = True
 
     def answer(self, question: AskSource, terms: Sequence[Term]) -> AnswerArrived:

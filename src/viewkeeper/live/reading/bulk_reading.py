@@ -1,6 +1,6 @@
 """Whole relations of one source at one cut, read by several connections where the source allows it.
 
-A large relation is asked for in parts. Whoever is free takes the next part; a source whose snapshot
+A large relation is asked for in parts. Each free thread takes the next part; a source whose snapshot
 belongs to one connection is read by that one alone, and then parts would only cost.
 """
 
@@ -22,7 +22,7 @@ from viewkeeper.errors import SourceError
 from viewkeeper.sources.interface import KeyedRead, Snapshot
 from viewkeeper.views.definition import RelationName
 
-# Whoever reads also decodes.
+# Each reader thread decodes what it reads.
 READERS_MAX = min(4, os.cpu_count() or 1)
 # Below this a part is not worth a connection.
 PART_ROWS_MIN = 100_000

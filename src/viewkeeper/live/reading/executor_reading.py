@@ -26,7 +26,7 @@ from viewkeeper.spark.staged import Staging
 # Below this a relation is read before executors have begun.
 ROWS_MIN = 100_000
 PART_ROWS_MIN = 50_000
-# More parts than tasks at a time: whoever is done early takes another one.
+# More parts than tasks at a time: a task that is done early takes another one.
 PARTS_PER_TASK = 2
 _SIGN = "viewkeeper-source-error: "
 
@@ -61,7 +61,7 @@ class PartReader:
 
 
 def parts_for(rows: int | None, tasks: int) -> int:
-    """In how many parts executors read a relation of about so many rows; 0: it is not worth it."""
+    """In how many parts executors read a relation of about ``rows`` rows; 0: it is not worth it."""
     if rows is None or rows < ROWS_MIN:
         return 0
     return max(1, min(tasks * PARTS_PER_TASK, rows // PART_ROWS_MIN))

@@ -230,7 +230,7 @@ def _problems(relation: str, text: str) -> list[tuple[str, str, str]]:
         )  # fmt: skip
     if "WITH SYSTEM VERSIONING" in tail:
         found.append(
-            ("system-versioning", f"{relation} keeps its history as rows of its own",
+            ("system-versioning", f"{relation} keeps its history as separate rows",
              f"ALTER TABLE {quoted(relation)} DROP SYSTEM VERSIONING")
         )  # fmt: skip
     return found

@@ -48,7 +48,7 @@ from viewkeeper.sources.mariadb.stream import BinlogStream
 from viewkeeper.sources.urls import SourceUrl
 from viewkeeper.sources.wire import Damage
 
-# A check looks at so many events of the newest file, and waits so long for the next one.
+# The number of events of the newest file that a check looks at, and how long it waits for the next one.
 EVENTS_LOOKED_AT = 2_000
 LOOK_SECONDS = 0.5
 
@@ -167,7 +167,7 @@ class MariaDBSource(Source):
             connect(self._feed_url, self.name), self.name, place, damage=self._damage
         )
         believed = {relation: self._memory.at(relation, place) for relation in relations}
-        feed = MariaDBFeed(self.name, stream, place, believed, self._surroundings(relations))
+        feed = MariaDBFeed(self.name, stream, place, believed, self._context_for(relations))
         self._history, self._feed, self._start = history, feed, place
         return feed
 
@@ -218,7 +218,7 @@ class MariaDBSource(Source):
 
     @contextmanager
     def _asking(self, doing: str) -> Iterator[Link]:
-        """The one link for small questions, by one thread at a time; opened anew when it was lost."""
+        """The one link for small questions, by one thread at a time; opened again when it was lost."""
         with self._guard, translated(self.name, doing):
             if self._control is not None and self._control.open:
                 try:
@@ -232,7 +232,7 @@ class MariaDBSource(Source):
     def _holder(self) -> AbstractContextManager[Link]:
         return self._asking(f"hold tables of source {self.name}")
 
-    def _surroundings(self, relations: Sequence[str]) -> Context:
+    def _context_for(self, relations: Sequence[str]) -> Context:
         return Context(
             table=self._table_now,
             relations={self._catalog.place(relation): relation for relation in relations},
@@ -265,7 +265,7 @@ class MariaDBSource(Source):
             return variables(link, *DURABLE) == DURABLE
 
     def _check_history(self, link: Link) -> None:
-        """A cut of a log that was begun anew must not be compared with transactions of the old one."""
+        """A cut of a log that was begun again must not be compared with transactions of the old one."""
         if self._history is not None and not read_history(link).continues(self._history):
             raise SourceError(
                 "history-changed",

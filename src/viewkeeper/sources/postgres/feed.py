@@ -42,12 +42,12 @@ from viewkeeper.sources.transaction_block import TransactionBlock, one_by_one
 from viewkeeper.sources.urls import SourceUrl
 from viewkeeper.sources.wire import Damage, Malformed
 
-# From so many messages on it is quicker to read them as columns: about a hundred small transactions.
+# From this number of messages on it is quicker to read them as columns: about a hundred small transactions.
 BLOCK_MESSAGES_MIN = 300
 MESSAGES_PER_READ_MAX = 3_000
 # No more are read before it is looked at what they are, and at the time.
 MESSAGES_PER_GATHERING_MAX = 100_000
-# After a block, the next one is waited for until it has so many messages, at most so long.
+# After a block, the next one is waited for until it has this number of messages, at most this long.
 LINGER_MESSAGES_MAX, LINGER_SECONDS, LINGER_STEP_SECONDS = 9_000, 0.03, 0.002
 # How often it is looked, at least, at what the feed rests on beside the stream.
 LOOK_SECONDS = 1.0
@@ -219,7 +219,7 @@ class PostgresFeed(Feed):
                 self._handlers.get(message[0], self._on_unknown)(message)
 
     def _forget(self, size: int) -> list[bytes]:
-        """Take so many messages out."""
+        """Take this number of messages out."""
         messages, self._messages = self._messages[:size], self._messages[size:]
         del self._kinds[:size]
         return messages
@@ -249,7 +249,7 @@ class PostgresFeed(Feed):
     # -- beside the stream ------------------------------------------------------------------------
 
     def _look_if_due(self) -> None:
-        """Look before a place is told without rows, for they may be missing; and every now and then.
+        """Look before a place is delivered without rows, for they may be missing; and every now and then.
 
         A transaction needs no look: before it is applied, a cut is opened, which looks.
         """
@@ -289,7 +289,7 @@ class PostgresFeed(Feed):
             if found.keys() != suspected:
                 self._suspected = seen.lsn, frozenset(found)
             if (found or self._is_unsure(seen)) and isinstance(last, Progress):
-                self._items.pop()  # the place is told once it is known what is there
+                self._items.pop()  # the place is delivered once it is known what is there
         if found:
             watch.hasten()
 

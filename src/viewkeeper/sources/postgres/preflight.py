@@ -261,7 +261,7 @@ def _of_triggers(source: PostgresSource, partitioned: bool) -> Iterator[Finding]
             "event-trigger",
             "warning",
             "no event trigger puts schema changes into the feed: they show with the next row or "
-            "query, and the relation is then read anew",
+            "query, and the relation is then read again",
             _run_setup(source) + " (a superuser must run it)",
         )
 

@@ -229,7 +229,7 @@ BEGIN
   IF EXISTS (SELECT FROM {schema}.altering a WHERE a.xid = pg_current_xact_id_if_assigned()) THEN
     RETURN;
   END IF;
-  -- A partition that is new in a tracked table: without old values its changes could not be told.
+  -- A partition that is new in a tracked table: without old values its changes could not be delivered.
   FOR leaf IN SELECT c.oid::regclass AS name FROM {schema}.relation_state s
     CROSS JOIN LATERAL pg_partition_tree(s.oid) t JOIN pg_class c ON c.oid = t.relid
     WHERE c.relkind IN ('r', 'p') AND c.relreplident <> 'f' AND NOT s.description -> 'children'
@@ -277,7 +277,7 @@ BEGIN
 
 
 def history_grants(instance: str, user: str) -> Iterator[str]:
-    """Old names, and since when tables are published, are looked up by whoever opens a feed."""
+    """Old names, and since when tables are published, are looked up by the role that opens a feed."""
     schema = quoted(instance)
     yield f"GRANT USAGE ON SCHEMA {schema} TO {quoted(user)}"
     for table in ("relation_history", "published"):

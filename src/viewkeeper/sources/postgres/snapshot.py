@@ -104,7 +104,7 @@ class PostgresSnapshot(Snapshot):
     def _lock_all(self, relations: Sequence[str], *, fresh: bool) -> bool:
         """Lock the relations; False when another one answers to a name than we thought.
 
-        Once locked, nobody can alter them until the cut is closed: what the catalog says now, on
+        Once locked, they can't be altered until the cut is closed: what the catalog says now, on
         another connection, is what it says at the cut.
         """
         expected = self._source.known(relations, fresh=fresh)
@@ -141,11 +141,11 @@ class PostgresSnapshot(Snapshot):
         self.bound = dict(shared["bound"])
         self._snapshot_text, self._exported = str(shared["snapshot"]), exported
         self._snapshot = XidSnapshot.parsed(self._snapshot_text)
-        # Whoever shares the cut holds the locks; ours keep them if it leaves first.
+        # The connection that shares the cut holds the locks; ours keep them if it leaves first.
         now = self._source.known(relations, fresh=True)
         self._lock(list(now.values()))
         self._describe(now)
-        # Measured once, by whoever opened the cut: the parts of all its readers must fit together.
+        # Measured once, by the connection that opened the cut: the parts of all its readers must fit together.
         self._blocks.update(shared["blocks"])
 
     def _describe(self, now: Mapping[str, Described]) -> None:

@@ -21,7 +21,7 @@ from viewkeeper.sources.postgres.xid_snapshot import XidSnapshot
 
 Ask = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 
-# Whoever is between the log and visibility without waiting for a standby is there for milliseconds.
+# A transaction between the log and visibility that waits for no standby is there for milliseconds.
 PATIENCE = Backoff(first_seconds=0.005, most_seconds=0.2, patience_seconds=3.0)
 
 # Its own transaction: when the next snapshot is taken, this xid has ended, and so none below it is

@@ -25,7 +25,7 @@ Ask = Callable[[str], list[tuple[Any, ...]]]
 
 # Whether a transaction is at work on a followed table in a way that may alter it. It keeps its locks until
 # what it did is visible, a moment after its commit was written to the log. So this is asked first, by a
-# statement of its own: who has no locks any more is seen by the next one.
+# separate statement: a session that has no locks any more is seen by the next one.
 _ALTERING = """
 SELECT set_config('viewkeeper.altering', (EXISTS (
   SELECT FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_locks x
@@ -124,7 +124,7 @@ class Watch:
         self, source: str, instance: str, ask: Ask, hasten: Callable[[], None] = lambda: None
     ) -> None:
         self._source, self._instance, self._ask = source, instance, ask
-        # Has the log move on, so that a feed passes what was seen also where nobody writes.
+        # Has the log move on, so that a feed passes what was seen also where there are no writers.
         self.hasten = hasten
         self._lock = threading.Lock()
         self._followed: dict[int, Described] = {}
@@ -141,7 +141,7 @@ class Watch:
         seen = self.look()
         with self._lock:
             self._triggers = seen.triggers if self._triggers is None else self._triggers
-            # What an earlier feed knew stays: a change since then is still to be told.
+            # What an earlier feed knew stays: a change since then is still to be delivered.
             self._tokens = {**seen.tables, **self._tokens}
         return seen
 

@@ -122,7 +122,7 @@ def read_catalog(connection: sqlite3.Connection) -> Catalog:
     triggers = _triggers(connection)
     homes, alive = _homes(layouts, triggers)
     (version,) = connection.execute("PRAGMA schema_version").fetchone()
-    # Whoever took the name of a recorded table is not recorded, and that must be noticed. A layout
+    # A table that took the name of a recorded one is not recorded, and that must be noticed. A layout
     # whose triggers are there counts before one that has lost its own.
     recording = {layout.relation: layout for layout in layouts}
     recording |= {homes[layout.number]: layout for layout in layouts}

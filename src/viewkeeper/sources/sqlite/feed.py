@@ -9,7 +9,7 @@ The same snapshot shows whether every change of our tables is still recorded. To
 putting a copy in its place, without our triggers, and its name may be gone for a moment: that is given
 time to settle, then the triggers are made again where we may, and else the feed says what is missing.
 After it the feed *skips*: what happened unrecorded has no place in the log, so that no state before
-the present one can be told (see `shapes`).
+the present one is known (see `shapes`).
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class _Batch:
     logged: Mapping[int, Sequence[Sequence[Any]]]
     # For each number its tag and time.
     marks: Mapping[int, tuple[int, float]]
-    # Relations to be read anew at the end, because all that lies before it is skipped; else None.
+    # Relations to be read again at the end, because all that lies before it is skipped; else None.
     skipped: frozenset[str] | None = None
 
 
@@ -106,7 +106,7 @@ class SQLiteFeed(Feed):
         # What the last look saw: SQLite's change counter, and the log's newest number.
         self._version: object = None
         self._reached = -1
-        # Read no further than here: behind it lies a poison row.
+        # Read no further than here: behind it lies a row that can't be decoded.
         self._limit: int | None = None
         # Since when a table is missing, or not recorded.
         self._unsettled_since: float | None = None
@@ -166,7 +166,7 @@ class SQLiteFeed(Feed):
         return clock, catalog
 
     def _settled(self, catalog: Catalog) -> tuple[bool, list[Capture]]:
-        """Whether the relations can be told as they are, and tables that are not recorded any more.
+        """Whether the relations are known as they are, and tables that are not recorded any more.
 
         A rebuild takes a table's name away, or its triggers, and gives them back a moment later.
         """
@@ -201,7 +201,7 @@ class SQLiteFeed(Feed):
         self, clock: Clock, catalog: Catalog, shapes: Mapping[str, Shape | None]
     ) -> _Batch:
         """Go to the present at once. What was logged of other relations on the way is not told
-        either: beside rows that nobody knows it would be shown in states that never were."""
+        either: beside rows that are not known it would be shown in states that never were."""
         after, end = self._at.seq, clock.seq
         skipped = {
             relation
@@ -305,10 +305,10 @@ class SQLiteFeed(Feed):
         except sqlite3.OperationalError as error:
             if "UTF-8" not in str(error):
                 raise
-            poison = undecodable_text(self._source.name, layout.relation, error)
+            undecodable = undecodable_text(self._source.name, layout.relation, error)
             # All before it have been read.
-            poison.index = self._next_row(layout, rows[-1][SEQ] if rows else self._at.seq)
-            raise poison from None
+            undecodable.index = self._next_row(layout, rows[-1][SEQ] if rows else self._at.seq)
+            raise undecodable from None
         if not are_written_by_us(rows, layout, is_whole=wanted == "*"):
             detail = f"{layout.log} does not hold what our triggers write there"
             raise feed_gap(self._source.name, detail)
@@ -366,7 +366,7 @@ class SQLiteFeed(Feed):
         return self._shapes.get(relation) or inherited(catalog, relation, self._shapes)
 
     def _before_poison(self, batch: _Batch, error: PoisonRow) -> list[FeedItem]:
-        """Deliver the whole transactions before the one with the poison row, then raise."""
+        """Deliver the whole transactions before the one whose row can't be decoded, then raise."""
         sound = [number for number in batch.ends if number < error.index]
         if not sound:
             raise error
@@ -404,7 +404,7 @@ class SQLiteFeed(Feed):
             turn = waiting.pop(0)
             self._shapes[turn.relation] = turn.shape
             if turn.renamed_to is not None:
-                # Whoever reads it under its new name goes on from here.
+                # A feed that reads it under its new name goes on from here.
                 now = shape_of(catalog.captures[turn.renamed_to])
                 self._shapes |= {} if now is None else {turn.renamed_to: now}
             self._at = self._at.with_shapes(self._shapes)

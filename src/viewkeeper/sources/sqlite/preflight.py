@@ -54,7 +54,7 @@ def _relation(connection: sqlite3.Connection, catalog: Catalog, name: str) -> It
             "unknown-relation",
             "refused",
             f"there is no table {name}",
-            "correct its name in the view; a table of an attached file needs a source of its own",
+            "correct its name in the view; a table of an attached file needs a separate source",
         )
         return
     if capture.table.problem:
@@ -120,6 +120,6 @@ def _owners_triggers(connection: sqlite3.Connection, capture: Capture) -> Iterat
                 "before-trigger",
                 "refused",
                 f"trigger {trigger} writes to {name} before each change of {name}: "
-                "what REPLACE deletes then can't be told exactly",
+                "what REPLACE deletes then is not known exactly",
                 "make it an AFTER trigger, then run the setup script again",
             )

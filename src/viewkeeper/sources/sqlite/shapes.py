@@ -286,7 +286,7 @@ class _Walk:
             return
         now = shape_of(capture)
         if now is None or now.gap:
-            return  # a table that nobody recorded took the name of one that is gone
+            return  # a table that was not recorded took the name of one that is gone
         self._turn(self.end, now, capture.schema, rewrites or not is_known(shape))
 
     def _groups(

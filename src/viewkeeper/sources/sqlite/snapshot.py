@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from viewkeeper.sources.sqlite.source import SQLiteSource
 
 BATCH_ROWS = 20_000
-# Up to so many key values travel as parameters, which is a quarter faster at every size (0029);
+# Up to this number of key values travel as parameters, which is a quarter faster at every size (0029);
 # SQLite's own limit is 32,766. More go through a temporary table.
 PARAMETERS_MAX = 30_000
 KEYS = "_viewkeeper_keys"
@@ -176,7 +176,7 @@ class SQLiteSnapshot(Snapshot):
                 yield kept
 
     def _select(self, capture: Capture, fields: Sequence[Field]) -> str:
-        """The row's identity comes first, so that a poison row can be named."""
+        """The row's identity comes first, so that a row that can't be decoded can be named."""
         identity = "NULL" if capture.table.rowid is None else f"t.{capture.table.rowid}"
         columns = "".join(f", t.{quoted(field.name)}" for field in fields)
         return f"SELECT {identity}{columns} FROM main.{quoted(capture.table.name)} AS t"

@@ -42,7 +42,7 @@ from viewkeeper.sources.sqlite.position import (
 from viewkeeper.sources.sqlite.preflight import examine
 from viewkeeper.sources.sqlite.shapes import shape_of
 from viewkeeper.sources.sqlite.snapshot import SQLiteSnapshot
-from viewkeeper.sources.sqlite.wal_restart import Relief
+from viewkeeper.sources.sqlite.wal_restart import WalRestart
 from viewkeeper.sources.urls import SourceUrl
 
 OPTIONS = frozenset({"reader"})
@@ -81,7 +81,7 @@ class SQLiteSource(Source):
         self._cut_numbers: list[int] = []
         self._pruner = pruning.Pruner(self.path, name, self._reader)
         self._confirmed: Place | None = None
-        self._relief = Relief(self.path)
+        self._wal_restart = WalRestart(self.path)
 
     # Connections
 
@@ -138,7 +138,7 @@ class SQLiteSource(Source):
     # What a snapshot holds; the caller is in a read transaction
 
     def catalog(self, connection: sqlite3.Connection) -> Catalog:
-        """Read anew only when the schema's version changed; it is stable within a snapshot."""
+        """Read again only when the schema's version changed; it is stable within a snapshot."""
         (version,) = connection.execute("PRAGMA schema_version").fetchone()
         key = (self._file, version)
         found = self._catalogs.get(key)
@@ -249,11 +249,11 @@ class SQLiteSource(Source):
                 f"cuts of source {self.name} can't be joined",
                 detail="SQLite gives a snapshot to one connection only",
             )
-        self._relief.enter()
+        self._wal_restart.enter()
         try:
             return self._cut(relations)
         except BaseException:
-            self._relief.leave()
+            self._wal_restart.leave()
             raise
 
     def _cut(self, relations: Sequence[str]) -> SQLiteSnapshot:
@@ -275,7 +275,7 @@ class SQLiteSource(Source):
 
     def cut_closed(self, connection: sqlite3.Connection) -> None:
         self.give_back(connection)
-        self._relief.leave()
+        self._wal_restart.leave()
 
     def _begin_cut(self, connection: sqlite3.Connection) -> tuple[Clock, Catalog]:
         connection.execute("BEGIN")
@@ -329,7 +329,7 @@ class SQLiteSource(Source):
             source=self.name,
             retryable=False,
             detail="; ".join(f"{c.table.name}: {c.unrecorded}" for c in captures),
-            hint="viewkeeper run --allow-setup makes the triggers again and reads the table anew; or "
+            hint="viewkeeper run --allow-setup makes the triggers again and reads the table again; or "
             f"let its owner run what `viewkeeper check --setup-sql {self.name}` prints, then run "
             f"again (beside a run: viewkeeper rebuild --source {self.name})",
         )
