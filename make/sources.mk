@@ -11,3 +11,7 @@ bench-sources: install ## Rows per second of each feed, and milliseconds per que
 .PHONY: bench-decoding
 bench-decoding: install ## PostgreSQL's single rows beside an older revision, in turns (BEFORE=4bb13f2; about 2 minutes)
 	$(BIN)/python benchmarks/decoding.py $(if $(BEFORE),--before $(BEFORE))
+
+.PHONY: bench-owners
+bench-owners: install mariadb ## How long owners of the sources wait for their own DDL because of us (about 3 minutes)
+	$(BIN)/python benchmarks/owners.py

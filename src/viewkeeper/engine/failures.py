@@ -15,6 +15,8 @@ from viewkeeper.errors import SourceError, invariant
 
 # Errors that mean: the schema is another one than we believe, and the feed will say what it is.
 BROKEN = ("broken-query", "unknown-relation", "not-recorded")
+# An owner changed a table, or is about to: its source is well, and the change will be in its feed.
+OVERTAKEN = "cut-overtaken"
 
 
 class Stopped(Exception):
@@ -65,13 +67,15 @@ class Failures:
             self.broken = error, now + state.limits.bound_wait_seconds
         elif not error.retryable:
             raise error
-        else:
+        elif error.code != OVERTAKEN:
             state.do(out.ReportError(error, is_final=False))
             if error.source is not None:
                 state.do(out.RenewFeed(error.source))
         self._cuts.drop()
         self._batches.begin_again(self._batches.give_up())
-        self.paused_until = now + state.limits.retry_seconds
+        limits = state.limits
+        pause = limits.overtaken_seconds if error.code == OVERTAKEN else limits.retry_seconds
+        self.paused_until = now + pause
         return True
 
     def await_cause(self, now: float) -> bool:

@@ -32,6 +32,8 @@ class Limits:
     # How long a group waits before it tries again after a source's error, and before it looks again whether
     # somebody has decided about a schema change.
     retry_seconds: float = 1.0
+    # Before new cuts are opened where an owner's change overtook some: the feed is about to tell of it.
+    overtaken_seconds: float = 0.05
     decision_seconds: float = 1.0
     # How soon to look again when a transaction has arrived that no cut shows yet.
     invisible_seconds: float = 0.02

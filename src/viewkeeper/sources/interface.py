@@ -229,7 +229,8 @@ class Snapshot(Closable):
         """The rows, with types as `arrow_schema` of the relation's Schema; duplicates kept.
 
         Raises SourceError; a *broken query* (the schema changed under it) has the code
-        ``broken-query``, a cut that can't be trusted any more (restart, lost snapshot) ``cut-lost``.
+        ``broken-query``, a cut that can't be trusted any more (restart, lost snapshot) ``cut-lost``,
+        one whose tables are others by now, or are about to be, ``cut-overtaken``.
         """
 
     @abstractmethod
@@ -268,6 +269,18 @@ def cut_lost(source: str, detail: str) -> SourceError:
     return SourceError(
         "cut-lost",
         f"a cut of source {source} is gone",
+        source=source,
+        retryable=True,
+        detail=detail,
+        hint="open a new cut and ask again",
+    )
+
+
+def cut_overtaken(source: str, detail: str) -> SourceError:
+    """What a cut raises once an owner has changed one of its tables, or waits to: it kept no owner waiting."""
+    return SourceError(
+        "cut-overtaken",
+        f"a cut of source {source} was overtaken by a change of its tables",
         source=source,
         retryable=True,
         detail=detail,

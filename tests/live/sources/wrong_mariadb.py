@@ -46,7 +46,14 @@ class WrongCutSource(MariaDBSource):
         link = connect(self._url, self.name)
         charsets = self._known_charsets()
         return self._kind(
-            self.name, link, self._catalog, relations, charsets, self._check_history, self._holder
+            self.name,
+            link,
+            self._catalog,
+            relations,
+            charsets,
+            self._check_history,
+            self._holder,
+            self._giving_way,
         )
 
 

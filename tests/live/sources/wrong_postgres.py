@@ -54,19 +54,19 @@ class OneWaySource(PostgresSource):
         return feed
 
 
-class UnlockedCut(PostgresSnapshot):
-    """ "A snapshot protects by itself." Not against TRUNCATE and rewriting ALTER TABLE."""
+class UnlookedCut(PostgresSnapshot):
+    """ "A snapshot protects by itself." Not against TRUNCATE and ALTER TABLE."""
 
-    def _lock(self, relations) -> None:
+    def _require_unchanged(self, relations) -> None:
         pass
 
 
-class UnlockedSource(PostgresSource):
+class UnlookedSource(PostgresSource):
     def cut(self, relations, shared=None) -> Snapshot:
-        return UnlockedCut(self, relations, shared)
+        return UnlookedCut(self, relations, shared)
 
 
-VARIANTS = {"lsn-cut": LsnSource, "one-way": OneWaySource, "unlocked": UnlockedSource}
+VARIANTS = {"lsn-cut": LsnSource, "one-way": OneWaySource, "unlooked": UnlookedSource}
 
 
 def open_wrong(variant: str, url: str) -> PostgresSource:

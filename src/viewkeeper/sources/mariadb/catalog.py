@@ -19,7 +19,13 @@ from viewkeeper.algebra.types import Field, Schema
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.interface import RelationSchema
 from viewkeeper.sources.mariadb.columns import Column, from_catalog
-from viewkeeper.sources.mariadb.connection import Link, rows, transaction, translated
+from viewkeeper.sources.mariadb.connection import (
+    LOCK_WAIT_TIMEOUT,
+    Link,
+    rows,
+    transaction,
+    translated,
+)
 from viewkeeper.sources.mariadb.quoting import quoted
 
 _GROWING = re.compile(r" AUTO_INCREMENT=\d+")
@@ -124,6 +130,16 @@ class Catalog:
                 return False
             raise
         return True
+
+    def is_wanted(self, link: Link, relation: str) -> bool:
+        """Whether an owner waits to change a table that is open elsewhere. If not it is opened, as by `hold`."""
+        try:
+            self.hold(link, relation, wait=False)
+        except pymysql.MySQLError as error:
+            if error.args and error.args[0] == LOCK_WAIT_TIMEOUT:
+                return True
+            raise
+        return False
 
     def held(self, link: Link, relation: str) -> Table | None:
         """A table that somebody holds.

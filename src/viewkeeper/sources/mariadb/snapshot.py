@@ -7,7 +7,8 @@ ends at or before that place.
 
 Definitions are not part of a snapshot. Opening a table in a transaction keeps changes of its definition
 away, but the statement that takes the snapshot ends whatever transaction there was. So a second link, the
-*holder*, keeps the tables while the snapshot is taken and until they are open in it too.
+*holder*, keeps the tables while the snapshot is taken and until they are open in it too. From then on the
+cut keeps them, until it is closed or must give way to an owner who waits (`giving_way`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import pyarrow as pa
-import pymysql
 
 from viewkeeper.algebra.types import Row, Schema
 from viewkeeper.arrow import batch_of
@@ -30,10 +30,12 @@ from viewkeeper.sources.interface import (
     SourceTransaction,
     broken_query,
     cut_lost,
+    cut_overtaken,
 )
 from viewkeeper.sources.mariadb.catalog import Catalog, Table, refuse_problems
 from viewkeeper.sources.mariadb.columns import Column
-from viewkeeper.sources.mariadb.connection import LOCK_WAIT_TIMEOUT, Link, rows, translated
+from viewkeeper.sources.mariadb.connection import Link, rows, translated
+from viewkeeper.sources.mariadb.giving_way import GivingWay
 from viewkeeper.sources.mariadb.position import Place, compare, is_log_file, place_of
 from viewkeeper.sources.mariadb.prepared import execute
 from viewkeeper.sources.mariadb.quoting import quoted
@@ -97,9 +99,15 @@ class MariaDBSnapshot(Snapshot):
         charsets: dict[int, str],
         check_history: Callable[[Link], None],
         holder: Callable[[], AbstractContextManager[Link]],
+        giving_way: GivingWay,
     ) -> None:
         self._source = source
         self._link = link
+        self.relations = tuple(relations)
+        self.thread_number = int(link.thread_id())
+        self._giving_way = giving_way
+        # The relation whose owner it had to give way to.
+        self._gave_way_for = ""
         self._charsets = charsets
         self._closed = False
         try:
@@ -115,6 +123,10 @@ class MariaDBSnapshot(Snapshot):
         self.schemas: Mapping[str, RelationSchema] = {
             relation: table.schema for relation, table in self._tables.items()
         }
+        giving_way.watch(self)
+
+    def give_way(self, relation: str) -> None:
+        self._gave_way_for = relation
 
     def _opened(
         self, catalog: Catalog, relations: Sequence[str], holder: Link
@@ -145,14 +157,7 @@ class MariaDBSnapshot(Snapshot):
 
         He waits for the holder, we would wait for him, and the holder waits for us: all must let go.
         """
-        try:
-            for relation in relations:
-                catalog.hold(self._link, relation, wait=False)
-        except pymysql.MySQLError as error:
-            if error.args and error.args[0] == LOCK_WAIT_TIMEOUT:
-                return False
-            raise
-        return True
+        return not any(catalog.is_wanted(self._link, relation) for relation in relations)
 
     # -- answers ------------------------------------------------------------------------------
 
@@ -184,6 +189,7 @@ class MariaDBSnapshot(Snapshot):
     def close(self) -> None:
         if not self._closed:
             self._closed = True
+            self._giving_way.forget(self)
             self._link._force_close()
 
     # -- questions ----------------------------------------------------------------------------
@@ -214,12 +220,15 @@ class MariaDBSnapshot(Snapshot):
         yield from self._executed(sql, (), schema)
 
     def _executed(self, sql: str, parameters: Sequence[Any], schema: Schema) -> Iterator[list[Row]]:
-        if self._closed or not self._link.open:
-            raise self._lost("its connection has ended")
         try:
+            if self._closed or not self._link.open:
+                raise self._lost("its connection has ended")
             with translated(self._source, f"query source {self._source} at a cut"):
                 yield from execute(self._link, sql, parameters, schema, self._charsets, BATCH_ROWS)
         except SourceError as error:
+            if self._gave_way_for:
+                reason = f"its owner waits to change {self._gave_way_for}"
+                raise cut_overtaken(self._source, reason) from error
             if error.code == "connection-lost":
                 raise self._lost(error.detail) from error
             raise

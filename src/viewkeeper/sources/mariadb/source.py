@@ -30,6 +30,7 @@ from viewkeeper.sources.mariadb.connection import (
     variables,
 )
 from viewkeeper.sources.mariadb.feed import Context, MariaDBFeed
+from viewkeeper.sources.mariadb.giving_way import GivingWay
 from viewkeeper.sources.mariadb.health import read_health
 from viewkeeper.sources.mariadb.history import History, read_history
 from viewkeeper.sources.mariadb.position import FIRST_OFFSET, Place, compare, place_of
@@ -86,6 +87,7 @@ class MariaDBSource(Source):
         self._damage = Damage(name)
         # Former values of settings that our own setup changed.
         self._former: dict[str, str] = {}
+        self._giving_way = GivingWay(lambda: connect(url, name), self._catalog.is_wanted)
 
     def schemas(self, relations: Sequence[str] | None = None) -> Mapping[str, RelationSchema]:
         with self._asking(f"read the catalog of source {self.name}") as link:
@@ -178,7 +180,14 @@ class MariaDBSource(Source):
         charsets = self._known_charsets()
         link = connect(self._url, self.name)
         cut = MariaDBSnapshot(
-            self.name, link, self._catalog, relations, charsets, self._check_history, self._holder
+            self.name,
+            link,
+            self._catalog,
+            relations,
+            charsets,
+            self._check_history,
+            self._holder,
+            self._giving_way,
         )
         try:
             self._refuse_older(cut)
@@ -206,6 +215,7 @@ class MariaDBSource(Source):
             return read_health(link, place)
 
     def close(self) -> None:
+        self._giving_way.close()
         with self._guard:
             if self._control is not None:
                 self._control._force_close()

@@ -7,11 +7,18 @@ as a bound alone: whatever the snapshot sees was written before the insert posit
 
 The order of the statements matters. Locks come before the snapshot: a snapshot that is older than a
 TRUNCATE or a rewriting ALTER sees an empty table. LOCK TABLE itself takes no snapshot.
+
+Locks last for one question, so that no owner waits long to alter a table. They are taken behind a savepoint;
+going back to it lets them go, and the snapshot stays. Between two questions a table may be altered, rewritten or
+emptied. So each question looks at its tables, under its own locks: if one is not as it was when the snapshot was
+taken, the cut was overtaken, and a new one is opened.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -26,6 +33,7 @@ from viewkeeper.sources.interface import (
     SourceTransaction,
     broken_query,
     cut_lost,
+    cut_overtaken,
 )
 from viewkeeper.sources.postgres.catalog import Column, Described
 from viewkeeper.sources.postgres.codec import codec_of_result
@@ -33,6 +41,7 @@ from viewkeeper.sources.postgres.connection import ArrowLink
 from viewkeeper.sources.postgres.position import lsn_number, make_position
 from viewkeeper.sources.postgres.quoting import quoted
 from viewkeeper.sources.postgres.reading import fitted, key_arrays, key_condition, spelled_out
+from viewkeeper.sources.postgres.watching import Token
 from viewkeeper.sources.postgres.xid_snapshot import XidSnapshot
 
 if TYPE_CHECKING:
@@ -40,16 +49,22 @@ if TYPE_CHECKING:
     from viewkeeper.sources.transaction_block import TransactionBlock
 
 # Keys in one question. A question with parameters is answered as a whole, so this bounds memory.
-KEYS_PER_QUESTION_MAX = 100_000
+KEYS_PER_QUESTION_MAX = 25_000
+# Blocks of a table in one question, which bounds how long it is locked: a tenth of a second or two.
+BLOCKS_PER_QUESTION_MAX = 1_000
 ATTEMPTS_MAX = 4
 
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_MARK = "SAVEPOINT question"
+_LET_GO = "ROLLBACK TO SAVEPOINT question"
+# A snapshot is exported by the transaction itself, not behind a savepoint of it.
+_EXPORT = ("RELEASE SAVEPOINT question", "SELECT pg_export_snapshot()", _MARK)
 
 # One statement, one snapshot: so it is certain that the feed brings all that this sees. The insert position is read after the snapshot was taken: whatever
 # that sees lies before it.
 _STATE = """
 SELECT pg_current_snapshot()::text, pg_current_wal_insert_lsn()::text,
-       pg_current_wal_flush_lsn()::text, pg_export_snapshot(), pg_is_in_recovery(),
+       pg_current_wal_flush_lsn()::text, pg_is_in_recovery(),
        pg_postmaster_start_time()::text,
        (SELECT system_identifier::text FROM pg_control_system()),
        (SELECT timeline_id::int8 FROM pg_control_checkpoint()),
@@ -68,6 +83,10 @@ class PostgresSnapshot(Snapshot):
     ) -> None:
         self._source = source
         self._open = True
+        # What others join the snapshot by; None before it is asked for.
+        self._exported: str | None = None
+        # The cut's tables as they were when the snapshot was taken: a question must find them so.
+        self._tokens: dict[int, Token] = {}
         self._link: ArrowLink = source.links.lend()
         try:
             if shared is None:
@@ -82,6 +101,7 @@ class PostgresSnapshot(Snapshot):
         self._source.settling.settle()
         for attempt in range(1, ATTEMPTS_MAX + 1):
             self._link.run(_BEGIN)
+            self._link.run(_MARK)
             if self._lock_all(relations, fresh=attempt > 1):
                 break
             self._link.run("ROLLBACK")
@@ -90,22 +110,23 @@ class PostgresSnapshot(Snapshot):
         watch = self._source.watch
         state = self._link.table(_STATE.format(look=watch.statement))
         row = [column[0].as_py() for column in state.columns]
-        snapshot, insert, flushed, exported, standby, started, system, timeline, look = row
+        snapshot, insert, flushed, standby, started, system, timeline, look = row
         if standby:
             raise _not_primary(self._source.name)
         self.life = started
         self.bound = make_position(system, timeline, lsn_number(insert))
-        self._snapshot_text, self._exported = snapshot, exported
+        self._snapshot_text = snapshot
         self._snapshot = XidSnapshot.parsed(snapshot)
         if lsn_number(flushed) < lsn_number(insert):
             self._source.links.hasten()
         watch.judge(look, self._described)
+        self._link.run(_LET_GO)
 
     def _lock_all(self, relations: Sequence[str], *, fresh: bool) -> bool:
         """Lock the relations; False when another one answers to a name than we thought.
 
-        Once locked, they can't be altered until the cut is closed: what the catalog says now, on
-        another connection, is what it says at the cut.
+        While they are locked they can't be altered: what the catalog says now, on another
+        connection, is what it says at the snapshot that is taken next.
         """
         expected = self._source.known(relations, fresh=fresh)
         try:
@@ -120,6 +141,7 @@ class PostgresSnapshot(Snapshot):
         if any(now[name].oid != each.oid for name, each in expected.items()):
             return False
         self._describe(now)
+        self._tokens = self._source.watch.tokens(each.oid for each in now.values())
         return True
 
     def _lock(self, relations: Sequence[Described]) -> None:
@@ -141,11 +163,12 @@ class PostgresSnapshot(Snapshot):
         self.bound = dict(shared["bound"])
         self._snapshot_text, self._exported = str(shared["snapshot"]), exported
         self._snapshot = XidSnapshot.parsed(self._snapshot_text)
-        # The connection that shares the cut holds the locks; ours keep them if it leaves first.
-        now = self._source.known(relations, fresh=True)
-        self._lock(list(now.values()))
-        self._describe(now)
-        # Measured once, by the connection that opened the cut: the parts of all its readers must fit together.
+        self._link.run(_MARK)
+        self._describe(self._source.known(relations, fresh=True))
+        # As they were where the cut was opened: what was described here is compared with it by each question.
+        found = {each.oid for each in self._described.values()}
+        self._tokens = {int(o): Token(*t) for o, t in shared["tokens"].items() if int(o) in found}
+        # Measured once, where the cut was opened: the parts of all its readers must fit together.
         self._blocks.update(shared["blocks"])
 
     def _describe(self, now: Mapping[str, Described]) -> None:
@@ -154,6 +177,25 @@ class PostgresSnapshot(Snapshot):
         self.schemas: Mapping[str, RelationSchema] = {
             name: each.relation for name, each in now.items()
         }
+
+    @contextmanager
+    def _holding(self, relations: Sequence[Described]) -> Iterator[None]:
+        """Lock relations for one question. Raises SourceError ``cut-overtaken`` where one is another by now."""
+        with _translating(self):
+            try:
+                self._lock(relations)
+                self._require_unchanged(relations)
+                yield
+            finally:
+                if not self._link.broken:
+                    self._link.run(_LET_GO)
+
+    def _require_unchanged(self, relations: Sequence[Described]) -> None:
+        now = self._source.watch.tokens(each.oid for each in relations)
+        changed = [e.name for e in relations if now.get(e.oid) != self._tokens.get(e.oid)]
+        if changed:
+            detail = f"{', '.join(changed)} was altered, rewritten or emptied since it was opened"
+            raise cut_overtaken(self._source.name, detail)
 
     # -- what it reflects -------------------------------------------------------------------------
 
@@ -172,14 +214,24 @@ class PostgresSnapshot(Snapshot):
         return [self._snapshot.sees(xid) for xid in xids]
 
     def share(self) -> Mapping[str, Any]:
+        with _translating(self):
+            self._exported = self._exported or self._export()
         return {
             "exported": self._exported,
+            "tokens": {str(oid): [t.shape, t.files] for oid, t in self._tokens.items()},
             "snapshot": self._snapshot_text,
             "bound": dict(self.bound),
             "life": self.life,
             "blocks": {name: self._blocks_of(name) for name in self._described},
             "source": self._source.address,
         }
+
+    def _export(self) -> str:
+        release, export, mark = _EXPORT
+        self._link.run(release)
+        exported = str(self._link.table(export).column(0)[0].as_py())
+        self._link.run(mark)
+        return exported
 
     def twin(self) -> PostgresSnapshot:
         return PostgresSnapshot(self._source, list(self._described), self.share())
@@ -201,16 +253,22 @@ class PostgresSnapshot(Snapshot):
             if c.codec is not None
         )
         sql = f"SELECT {chosen} FROM {each.quoted}"
-        with _translating(self):
-            if question.keys is None:
-                sql += self._part_condition(question)
-                for batch in self._link.batches(sql):
+        for answer in self._answers(sql, each, question):
+            with self._holding([each]):
+                for batch in answer():
                     yield fitted(batch, target, self._source.name, question.relation)
-                return
-            key_columns = [self._column(each, name) for name in question.key_columns]
-            for arrays in key_arrays(question.keys, key_columns, KEYS_PER_QUESTION_MAX):
-                for batch in self._keyed(sql, key_columns, arrays):
-                    yield fitted(batch, target, self._source.name, question.relation)
+
+    def _answers(
+        self, sql: str, each: Described, question: KeyedRead
+    ) -> Iterator[Callable[[], Iterator[pa.RecordBatch]]]:
+        """The question in pieces that are asked for one by one."""
+        if question.keys is None:
+            for condition in self._ranges(question):
+                yield partial(self._link.batches, sql + condition)
+            return
+        keys = [self._column(each, name) for name in question.key_columns]
+        for arrays in key_arrays(question.keys, keys, KEYS_PER_QUESTION_MAX):
+            yield partial(self._keyed, sql, keys, arrays)
 
     def _keyed(
         self, sql: str, key_columns: Sequence[Column], arrays: pa.RecordBatch
@@ -228,17 +286,22 @@ class PostgresSnapshot(Snapshot):
             raise broken_query(self._source.name, f"{each.name}.{name} can't be read: {reason}")
         return column
 
-    def _part_condition(self, question: KeyedRead) -> str:
-        """Ranges of blocks; the last one is open, so that the ranges cover every row whatever grew."""
-        if question.parts == 1:
-            return ""
+    def _ranges(self, question: KeyedRead) -> Iterator[str]:
+        """Conditions on blocks. The last range is open, so that they cover every row whatever grew."""
         blocks = self._blocks_of(question.relation)
         low = blocks * question.part // question.parts
         high = blocks * (question.part + 1) // question.parts
-        condition = f" WHERE ctid >= '({low},0)'::tid"
-        if question.part < question.parts - 1:
-            condition += f" AND ctid < '({high},0)'::tid"
-        return condition
+        is_last = question.part == question.parts - 1
+        step = BLOCKS_PER_QUESTION_MAX
+        starts = range(low, max(high, low + 1), step)
+        if question.parts == 1 and len(starts) == 1:
+            yield ""
+            return
+        for start in starts:
+            condition = f" WHERE ctid >= '({start},0)'::tid"
+            if start + step < high or not is_last:
+                condition += f" AND ctid < '({min(start + step, high)},0)'::tid"
+            yield condition
 
     def _blocks_of(self, relation: str) -> int:
         """Of the relation, or of its largest partition; the same for all parts of this cut."""
@@ -251,7 +314,7 @@ class PostgresSnapshot(Snapshot):
         self, sql: str, schema: Schema, parameters: Sequence[Any] = ()
     ) -> Iterator[pa.RecordBatch]:
         target = arrow_schema(schema)
-        with _translating(self):
+        with self._holding(list(self._described.values())):
             shape = self._link.shape(sql)
             if len(shape) != len(schema):
                 raise broken_query(

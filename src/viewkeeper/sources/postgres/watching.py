@@ -79,6 +79,10 @@ SELECT jsonb_build_object(
   'holders', {holders}
 )::text
 """
+_TOKENS = (
+    f"SELECT c.oid::int8, {_SHAPE}, {_FILES} FROM pg_catalog.pg_class c "
+    "WHERE c.oid = ANY('{{{oids}}}'::oid[])"
+)
 
 
 @dataclass(frozen=True)
@@ -199,6 +203,11 @@ class Watch:
             holders=_HOLDERS.format(names=literal(json.dumps(names))),
         )
         return Seen.parsed(self._ask(first + look)[0][0])
+
+    def tokens(self, oids: Iterable[int]) -> dict[int, Token]:
+        """What tables are now; one that is gone has none."""
+        rows = self._ask(_TOKENS.format(oids=",".join(map(str, oids))))
+        return {oid: Token(shape, files) for oid, shape, files in rows}
 
     @property
     def _oids(self) -> str:
