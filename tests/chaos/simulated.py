@@ -24,8 +24,8 @@ from typing import NamedTuple
 from chaos.reporting import markdown, write_into
 from viewkeeper.protocols.registry import PROTOCOLS
 from viewkeeper.simulator.generator import Shape, Size
+from viewkeeper.simulator.kernel.world import Network
 from viewkeeper.simulator.run import simulated
-from viewkeeper.simulator.scenario import Network
 
 # The one that keeps live views without a choice, most of the time; and two that can be chosen.
 TURNS = ("batched-sweep", "batched-sweep", "sweep", "batched-sweep", "nested-sweep")

@@ -66,7 +66,7 @@ class SmallProject:
         told = {
             "pid": os.getpid(),
             "state": "running",
-            "views": {"people": {"level": "complete", "protocol": "sweep"}},
+            "views": {"people": {"level": "complete", "protocol": "batched-sweep"}},
         }
         self.write("run.json", told | state)
 

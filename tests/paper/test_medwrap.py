@@ -31,16 +31,17 @@ from viewkeeper.protocols.messages import (
     TransactionArrived,
 )
 from viewkeeper.protocols.mre import MreWrapper
+from viewkeeper.simulator.kernel.journal import Journal
+from viewkeeper.simulator.kernel.scheduling import SeededScheduler
+from viewkeeper.simulator.kernel.world import Network
 from viewkeeper.simulator.medwrap.costs import (
     ROWS_PER_RELATION,
     cost_scenario,
     medwrap_costs,
     rows_held,
 )
-from viewkeeper.simulator.medwrap.journal import MedwrapJournal
 from viewkeeper.simulator.medwrap.run import (
     MedwrapOptions,
-    MedwrapScheduler,
     medwrap_scenario,
     run_medwrap,
     simplistic_changes,
@@ -49,7 +50,7 @@ from viewkeeper.simulator.medwrap.run import (
 from viewkeeper.simulator.medwrap.snapshot_source import SnapshotSource
 from viewkeeper.simulator.medwrap.world import MedwrapWorld
 from viewkeeper.simulator.run import judged
-from viewkeeper.simulator.scenario import Network, Scenario
+from viewkeeper.simulator.scenario import Scenario
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.definition import Occurrence, RelationName, Term, ViewDefinition
 from viewkeeper.views.level import Level
@@ -263,11 +264,12 @@ def test_a_wrapper_that_compensates_too_little_is_caught(broken: type[MedwrapWra
         return broken(mediation, source, detection=Detection.QUEUE_ORDER)
 
     for seed in range(200):
-        world = MedwrapWorld(medwrap_scenario(seed), wrapper)
-        scheduler = MedwrapScheduler(seed)
+        scenario = medwrap_scenario(seed)
+        world = MedwrapWorld(scenario, wrapper)
+        scheduler = SeededScheduler(seed)
         while (choice := scheduler.choose(world)) is not None:
             world.take(choice)
-        if not judged(MedwrapOptions(), seed, world.scenario, world).verdict.meets(Level.STRONG):
+        if not judged(MedwrapOptions(), seed, scenario, world).verdict.meets(Level.STRONG):
             return
     pytest.fail("200 seeds, and nothing was found")
 
@@ -416,7 +418,7 @@ def test_the_table_is_plain_data() -> None:
 
 
 def test_a_transcript_tells_the_run_in_the_papers_words() -> None:
-    journal = MedwrapJournal()
+    journal = Journal()
     simulated_medwrap(MedwrapOptions(), 3, network=Network(fifo=False), journal=journal)
     kinds = {entry.kind for entry in journal.entries}
     assert {"commit", "ask", "answer", "report", "query", "result", "install"} <= kinds

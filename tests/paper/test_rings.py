@@ -28,18 +28,16 @@ from viewkeeper.protocols.ring_messages import (
 )
 from viewkeeper.protocols.ring_terms import RingTerms, TermsNode, TermsWarehouse
 from viewkeeper.protocols.tokens import Increment, LocalData, Token
-from viewkeeper.simulator.choices import Commit, Deliver
 from viewkeeper.simulator.generator import Shape, Size
-from viewkeeper.simulator.rings.costs import chain_scenario, ring_costs, ring_latencies, tick
-from viewkeeper.simulator.rings.exploration import explored
+from viewkeeper.simulator.kernel.scheduling import SeededScheduler, run_to_end
+from viewkeeper.simulator.kernel.world import Commit, Deliver
+from viewkeeper.simulator.rings.costs import Lockstep, chain_scenario, ring_costs, ring_latencies
 from viewkeeper.simulator.rings.run import (
     RingOptions,
-    RingScheduler,
     simulated_ring,
 )
-from viewkeeper.simulator.rings.world import MakeSystem, RingWorld
+from viewkeeper.simulator.rings.world import MakeSystem, RingWorld, explored
 from viewkeeper.simulator.scenario import Scenario
-from viewkeeper.simulator.scheduling import run_to_end
 from viewkeeper.timeline import Cut, Transaction
 from viewkeeper.views.definition import Occurrence, RelationName, Term, ViewDefinition
 from viewkeeper.views.level import Level
@@ -59,6 +57,16 @@ def only_token(world: RingWorld) -> Token:
     return token
 
 
+def next_arrival(world: RingWorld, kind: type = object) -> Deliver:
+    """The first message of that kind that could arrive."""
+    return next(
+        choice
+        for choice in world.choices()
+        if isinstance(choice, Deliver)
+        and isinstance(world.channels[choice.sender, choice.to][choice.index], kind)
+    )
+
+
 # -- section 4.2, Figure 1 -----------------------------------------------------------------------
 
 
@@ -67,13 +75,13 @@ def test_without_concurrency_the_entry_meets_one_more_source_at_every_hop() -> N
     world.take(Commit("s01"))
     covered = []
     for _ in range(3):
-        world.take(Deliver(0))
+        world.take(next_arrival(world))
         entry = only_token(world).entry("s01")
         assert entry is not None
         covered.append(sorted(entry.covers))
     assert covered == [["x1"], ["x1", "x2"], ["x1", "x2", "x3"]]
-    world.take(Deliver(0))  # back at its own node: now it is a change of the view
-    assert world.counters.increments == 1
+    world.take(next_arrival(world))  # back at its own node: now it is a change of the view
+    assert world.counters["increments"] == 1
     assert only_token(world).is_empty
 
 
@@ -81,7 +89,7 @@ def test_concurrent_updates_give_the_common_error_term_to_exactly_one_of_them() 
     world = RingWorld(scenario_with(1, 1), RingOptions("ring").system)
     world.take(Commit("s01"))
     world.take(Commit("s02"))
-    run_to_end(world, RingScheduler(0))
+    run_to_end(world, SeededScheduler(0))
     counts = [state.count((0, 0)) for state in world.states]
     # x1 ⊗ x2 = 1, then δ1 ⊗ x2 = 1, then (x1 ⊕ δ1) ⊗ δ2 = 2: δ1 ⊗ δ2 is counted once.
     assert counts == [1, 2, 4]
@@ -110,8 +118,9 @@ def test_with_the_printed_start_of_next_sn_the_first_increment_waits_for_ever() 
     def run(make_system: MakeSystem) -> None:
         world = RingWorld(scenario_with(1, 1), make_system)
         world.take(Commit("s01"))
+        clock = Lockstep(world)
         for _ in range(50):
-            tick(world)
+            clock.tick()
         assert world.claims[-1]["s01"] == 1, "the update never reached the view"
 
     run(Ring.system)
@@ -142,7 +151,7 @@ def test_the_invariants_catch_a_node_that_joins_its_changes_into_other_entries()
     world.take(Commit("s01"))
     world.take(Commit("s02"))
     with pytest.raises(InvariantViolated, match="not what the serial order makes of its change"):
-        run_to_end(world, RingScheduler(0))
+        run_to_end(world, SeededScheduler(0))
 
 
 # -- latency ----------------------------------------------------------------------------------------
@@ -308,15 +317,15 @@ def test_a_request_overtaken_by_the_token_brings_it_out_again_only_with_the_prin
     def visits(make_system: MakeSystem) -> int:
         world = RingWorld(scenario_with(1, 1), make_system)
         world.take(Commit("s01"))
-        world.take(Deliver(0))  # its request; the token is created and sent to s01
+        world.take(next_arrival(world))  # its request; the token is created and sent to s01
         world.take(Commit("s02"))  # its request is slow ...
-        while any(isinstance(e.event, TokenArrived) for e in world.on_the_way):
-            tokens = [isinstance(e.event, TokenArrived) for e in world.on_the_way]
-            world.take(Deliver(tokens.index(True)))  # ... the token has been at s02 meanwhile
-        assert [type(e.event) for e in world.on_the_way] == [TokenRequested]
-        before = world.counters.visits
-        run_to_end(world, RingScheduler(0))
-        return world.counters.visits - before
+        while any(isinstance(event, TokenArrived) for event in world.on_the_way):
+            # ... the token has been at s02 meanwhile
+            world.take(next_arrival(world, TokenArrived))
+        assert [type(event) for event in world.on_the_way] == [TokenRequested]
+        before = world.counters["visits"]
+        run_to_end(world, SeededScheduler(0))
+        return world.counters["visits"] - before
 
     assert visits(star(PrintedStar)) == 1
     assert visits(star(QuiescentWarehouse)) == 0
@@ -377,7 +386,7 @@ def level_of(scenario: Scenario, world: RingWorld) -> Level:
 def test_a_change_in_two_terms_becomes_visible_in_both_at_once(seed: int) -> None:
     scenario = section_5()
     world = RingWorld(scenario, RingTerms.system)
-    run_to_end(world, RingScheduler(seed))
+    run_to_end(world, SeededScheduler(seed))
     assert [state.count((0, 0)) for state in world.states] == [3, 5]
     assert level_of(scenario, world) is Level.COMPLETE
 
@@ -386,7 +395,7 @@ def test_a_change_in_two_terms_becomes_visible_in_both_at_once(seed: int) -> Non
 def test_adding_the_increments_separately_shows_a_state_that_never_was(seed: int) -> None:
     scenario = section_5()
     world = RingWorld(scenario, terms(AddsSeparately))
-    run_to_end(world, RingScheduler(seed))
+    run_to_end(world, SeededScheduler(seed))
     assert [state.count((0, 0)) for state in world.states] == [3, 4, 5]
     assert level_of(scenario, world) is Level.CONVERGENT
 
@@ -418,7 +427,7 @@ def test_two_nodes_that_keep_any_token_wait_for_each_other_for_ever() -> None:
         world = RingWorld(scenario, make_system)
         world.take(Commit("s1"))
         world.take(Commit("s2"))
-        run_to_end(world, RingScheduler(1))
+        run_to_end(world, SeededScheduler(1))
         return world
 
     with pytest.raises(InvariantViolated, match="somebody waits for ever"):
@@ -464,9 +473,9 @@ def test_the_token_of_a_quiescent_ring_is_created_on_request_and_destroyed_after
     world = RingWorld(scenario_with(1, 0, 0), RingOptions("quiescent-ring").system)
     assert world.tokens == ()
     world.take(Commit("s01"))
-    world.take(Deliver(0))
+    world.take(next_arrival(world))
     assert isinstance(only_token(world), Token)
-    run_to_end(world, RingScheduler(0))
+    run_to_end(world, SeededScheduler(0))
     assert world.tokens == ()
     assert world.on_the_way == []
 
@@ -479,8 +488,8 @@ def test_a_node_may_wait_until_several_updates_have_gathered() -> None:
     world.take(Commit("s01"))
     assert world.on_the_way == []
     world.take(Commit("s01"))
-    run_to_end(world, RingScheduler(0))
-    assert world.counters.requests == 1
+    run_to_end(world, SeededScheduler(0))
+    assert world.counters["requests"] == 1
     assert [state.count((0, 0)) for state in world.states] == [1, 3]
 
 

@@ -11,10 +11,9 @@ from viewkeeper.protocols.naive import Naive
 from viewkeeper.protocols.nested_sweep import NestedSweep
 from viewkeeper.protocols.parallel_sweep import ParallelSweep
 from viewkeeper.protocols.sweep import Sweep
-from viewkeeper.simulator.choices import Commit, DeliverMessage, DeliverQuestion
+from viewkeeper.simulator.kernel.scheduling import SeededScheduler, run_to_end
+from viewkeeper.simulator.kernel.world import WAREHOUSE, Commit, Deliver
 from viewkeeper.simulator.run import judged
-from viewkeeper.simulator.scheduler import SeededScheduler
-from viewkeeper.simulator.scheduling import run_to_end
 from viewkeeper.simulator.world import World
 from viewkeeper.views.level import Level
 
@@ -25,16 +24,16 @@ def deliver_all_notifications(world: World) -> None:
     """Commit and deliver ΔR2, ΔR3, ΔR1, in this order, before any question is answered."""
     for name in UPDATES:
         world.take(Commit(name.source))
-        world.take(DeliverMessage(name.source, 0))
+        world.take(Deliver(name.source, WAREHOUSE))
 
 
 def answer_next(world: World) -> tuple[AskSource, object]:
     """Let the one open question be answered; give it and its raw answer."""
-    ((source, channel),) = [(s, c) for s, c in world.to_source.items() if c]
-    question = channel[0]
-    world.take(DeliverQuestion(source, 0))
-    answer = world.to_warehouse[source][-1].answer
-    world.take(DeliverMessage(source, 0))
+    (source,) = [name for name in world.sources if world.channels[WAREHOUSE, name]]
+    (question,) = world.channels[WAREHOUSE, source]
+    world.take(Deliver(WAREHOUSE, source))
+    answer = world.channels[source, WAREHOUSE][-1].answer
+    world.take(Deliver(source, WAREHOUSE))
     return question, answer.answers[0]
 
 
@@ -46,7 +45,7 @@ def test_figure_5_one_update_after_the_other(embody):
     world = World(SCENARIO, Sweep, embody=embody)
     for name in UPDATES:
         world.take(Commit(name.source))
-        world.take(DeliverMessage(name.source, 0))
+        world.take(Deliver(name.source, WAREHOUSE))
         answer_next(world)
         answer_next(world)
     assert bags(world) == STATES
@@ -104,7 +103,7 @@ def test_section_5_3_parallel_sweep_asks_both_sides_at_once_and_all_updates_at_o
     world = World(SCENARIO, ParallelSweep)
     deliver_all_notifications(world)
     # Two questions for ΔR2 (its two sides), one each for ΔR3 and ΔR1 (they have one side).
-    assert sum(len(channel) for channel in world.to_source.values()) == 4
+    assert sum(len(world.channels[WAREHOUSE, name]) for name in world.sources) == 4
     run_to_end(world, SeededScheduler(0))
     assert bags(world) == STATES
 

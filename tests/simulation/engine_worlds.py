@@ -6,11 +6,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from viewkeeper.engine.machine import GroupMachine
+from viewkeeper.errors import ViewkeeperError
 from viewkeeper.simulator.engine.alterations import HARD
 from viewkeeper.simulator.engine.generator import Mix, scenario
 from viewkeeper.simulator.engine.judging import EngineVerdict, judged
-from viewkeeper.simulator.engine.world import EngineWorld
+from viewkeeper.simulator.engine.world import EngineWorld, Stuck
 
+# What a run with a wrong engine may end with. A mistake in the wrong engine's own code is none of them.
+FINDINGS = (ViewkeeperError, Stuck, LookupError, ValueError)
 ALL = Mix(schema_changes=3, global_transactions=2, kills=3, failures=2, audits=2)
 FAMILIES = {
     "plain": Mix(),
@@ -36,6 +39,30 @@ FAMILIES = {
         audits=2,
         closing=6,
     ),
+    # What the knowledge file names is renamed, the run is killed, then it goes.
+    "lineage": Mix(
+        transactions=8,
+        schema_changes=3,
+        has_replacements=True,
+        sequence=(("a", "rename"), ("a", "drop now")),
+        kills=6,
+        is_restless=True,
+        closing=4,
+    ),
+    # What may stand for a relation gets other rows, then that one goes.
+    "rewritten": Mix(
+        transactions=8,
+        schema_changes=2,
+        has_replacements=True,
+        sequence=(("c", "rewrite"), ("a", "drop now")),
+        kills=2,
+        audits=2,
+        closing=4,
+    ),
+    "statements": Mix(
+        schema_changes=4, has_keys=True, kinds=("several", "several", "rename"), kills=2, closing=4
+    ),
+    "outer joins": Mix(schema_changes=3, has_levels=True, kinds=("drop column",), closing=4),
     "periodic": Mix(transactions=24, views_max=6, is_periodic=True, is_calm=True),
     "slow": Mix(transactions=24, views_max=6, is_slow=True),
     "periods": Mix(
@@ -86,10 +113,10 @@ def played_in(
 
 
 def is_found_out(family: str, seed: int, make=GroupMachine, world=EngineWorld) -> bool:
-    """Whether the judge, or the engine itself, finds something wrong."""
+    """Whether the judge, or the engine itself, finds something wrong; a wrong engine that can't even run raises."""
     try:
         return bool(played(family, seed, make, world).problems)
-    except Exception:
+    except FINDINGS:
         return True
 
 

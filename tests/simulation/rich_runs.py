@@ -7,9 +7,9 @@ from typing import Any
 
 from simulation.sqlite_oracle import Oracle
 from viewkeeper.protocols.stores import SelfKeptView
-from viewkeeper.simulator.scenario import Network, Scenario
-from viewkeeper.simulator.scheduler import SeededScheduler
-from viewkeeper.simulator.scheduling import run_to_end
+from viewkeeper.simulator.kernel.scheduling import SeededScheduler, run_to_end
+from viewkeeper.simulator.kernel.world import Network
+from viewkeeper.simulator.scenario import Scenario
 from viewkeeper.simulator.world import World
 from viewkeeper.views.upkeep import Upkeep
 

@@ -10,8 +10,8 @@ from simulation.rearranged import ChangesHeldBack, OneStateEarly, WholeBatchUnde
 from simulation.test_protocols import size_for
 from viewkeeper.simulator.exploration import explore
 from viewkeeper.simulator.generator import Shape, Size
+from viewkeeper.simulator.kernel.world import Network
 from viewkeeper.simulator.run import simulated
-from viewkeeper.simulator.scenario import Network
 from viewkeeper.views import Level
 
 FIFO, LOOSE = Network(), Network(fifo=False)

@@ -10,10 +10,12 @@ import pytest
 
 from paper.figure5 import SCENARIO
 from viewkeeper.protocols.registry import PROTOCOLS
-from viewkeeper.simulator.exploration import Snapshots, explore
+from viewkeeper.simulator.exploration import explore
 from viewkeeper.simulator.generator import Shape, Size, random_scenario
-from viewkeeper.simulator.scenario import Network, Scenario
-from viewkeeper.simulator.scheduler import SeededScheduler
+from viewkeeper.simulator.kernel.exploration import Snapshots
+from viewkeeper.simulator.kernel.scheduling import SeededScheduler
+from viewkeeper.simulator.kernel.world import Network
+from viewkeeper.simulator.scenario import Scenario
 from viewkeeper.simulator.world import World
 
 
@@ -86,7 +88,8 @@ def test_a_seed_means_the_same_run_under_every_hash_seed():
 from viewkeeper.protocols.registry import PROTOCOLS
 from viewkeeper.simulator.generator import Size
 from viewkeeper.simulator.run import digest
-from viewkeeper.simulator.scenario import Network, Scenario
+from viewkeeper.simulator.kernel.world import Network
+from viewkeeper.simulator.scenario import Scenario
 for name, protocol in PROTOCOLS.items():
     size = Size(keyed=protocol.assumes.keys, one_source=protocol.assumes.one_source)
     print(name, [digest(protocol, seed, size, Network()) for seed in range(6)])

@@ -12,9 +12,9 @@ from viewkeeper.protocols.medwrap import Medwrap
 from viewkeeper.protocols.medwrap_messages import Detection
 from viewkeeper.protocols.simplistic import Simplistic
 from viewkeeper.simulator.generator import Shape, Size
+from viewkeeper.simulator.kernel.world import Network
 from viewkeeper.simulator.medwrap.run import MedwrapOptions, medwrap_scenario, simulated_medwrap
 from viewkeeper.simulator.run import simulated
-from viewkeeper.simulator.scenario import Network
 
 SEEDS = seeds(64, "VIEWKEEPER_MEDWRAP_SEEDS", least=16)
 CHUNKS = 4

@@ -24,6 +24,7 @@ from viewkeeper.merging.mixtures import algorithm_for
 from viewkeeper.merging.painting import Painting as PaintingAlgorithm
 from viewkeeper.merging.pass_through import PassThrough
 from viewkeeper.merging.simple_painting import SimplePainting
+from viewkeeper.simulator.kernel.world import Network
 from viewkeeper.simulator.merging.journal import MergeJournal
 from viewkeeper.simulator.merging.run import (
     MergeOptions,
@@ -40,7 +41,6 @@ from viewkeeper.simulator.merging.scenario import (
     random_merge_scenario,
 )
 from viewkeeper.simulator.merging.world import MergeWorld
-from viewkeeper.simulator.scenario import Network
 from viewkeeper.views.level import Level
 
 SEEDS = seeds(240, "VIEWKEEPER_MERGE_SEEDS")

@@ -10,21 +10,17 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from viewkeeper.evolution.management import Management
-from viewkeeper.simulator.evolution.checking import judged as judged_evolution
 
 from simulation import broken
-from simulation.test_evolution import simulated as simulated_evolution
 from simulation.test_rings import size_of
-from viewkeeper.algebra.expressions import FALSE
 from viewkeeper.errors import InvariantViolated
-from viewkeeper.evolution.adaptation import Method
 from viewkeeper.protocols.medwrap_mediator import MedwrapMediator
 from viewkeeper.protocols.medwrap_wrapper import MedwrapWrapper
 from viewkeeper.protocols.messages import InstallChange
 from viewkeeper.protocols.ring_machines import Machine, RingSystem
 from viewkeeper.simulator.generator import Shape, Size
-from viewkeeper.simulator.medwrap.run import MedwrapOptions, MedwrapScheduler, medwrap_scenario
+from viewkeeper.simulator.kernel.scheduling import SeededScheduler, run_to_end
+from viewkeeper.simulator.medwrap.run import MedwrapOptions, medwrap_scenario
 from viewkeeper.simulator.medwrap.world import MedwrapWorld
 from viewkeeper.simulator.merging.run import (
     MergeOptions,
@@ -33,10 +29,9 @@ from viewkeeper.simulator.merging.run import (
     merge_world,
 )
 from viewkeeper.simulator.merging.scenario import Painting, random_merge_scenario
-from viewkeeper.simulator.rings.run import RingOptions, RingScheduler, ring_scenario
+from viewkeeper.simulator.rings.run import RingOptions, ring_scenario
 from viewkeeper.simulator.rings.world import RingWorld
 from viewkeeper.simulator.run import judged, simulated
-from viewkeeper.simulator.scheduling import run_to_end
 
 SEEDS = 100
 FAILED_MIN = 99
@@ -78,7 +73,7 @@ def test_nothing_done_in_the_worlds_of_medwrap(idle):
             MedwrapWrapper,
             lambda mediation, extent: MedwrapMediator(mediation, extent, idle),
         )
-        run_to_end(world, MedwrapScheduler(seed))
+        run_to_end(world, SeededScheduler(seed))
         return judged(MedwrapOptions(), seed, scenario, world).is_good
 
     assert failed(is_good) >= FAILED_MIN
@@ -116,7 +111,7 @@ def test_nothing_done_in_the_worlds_of_rings(protocol, silent):
     def is_good(seed: int) -> bool:
         scenario = ring_scenario(seed, size_of(seed), options)
         world = RingWorld(scenario, system, checked=False)
-        run_to_end(world, RingScheduler(seed))
+        run_to_end(world, SeededScheduler(seed))
         return judged(options, seed, scenario, world).is_good
 
     assert failed(is_good) >= FAILED_MIN
@@ -138,31 +133,6 @@ def test_nothing_done_in_the_worlds_of_merging(painting):
         return judged_merge(seed, world, groups, options).is_good
 
     assert failed(is_good) >= FAILED_MIN
-
-
-class EmptyHandedManagement(Management):
-    """Follows names, and says of everything else that it is done: no row is ever brought in."""
-
-    def _maintained(self, change):
-        return super()._maintained(None)
-
-    def _adapted(self, result):
-        if result.method is not Method.KEPT:
-            result = replace(result, extent=result.extent.where(FALSE))
-        return super()._adapted(result)
-
-
-class SilentManagement(Management):
-    def step(self, event):
-        return ()
-
-
-@pytest.mark.parametrize("idle", [EmptyHandedManagement, SilentManagement])
-def test_nothing_done_in_the_worlds_of_evolution(idle):
-    assert (
-        failed(lambda seed: judged_evolution(simulated_evolution(seed, idle)).is_strong)
-        >= FAILED_MIN
-    )
 
 
 def test_a_run_says_how_many_of_its_transactions_changed_the_view():

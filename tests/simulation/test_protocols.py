@@ -11,10 +11,9 @@ from viewkeeper.consistency import check_order
 from viewkeeper.protocols.messages import Protocol
 from viewkeeper.protocols.registry import PROTOCOLS
 from viewkeeper.simulator.generator import Shape, Size, random_scenario
+from viewkeeper.simulator.kernel.scheduling import SeededScheduler, run_to_end
+from viewkeeper.simulator.kernel.world import Network
 from viewkeeper.simulator.run import Outcome, simulated
-from viewkeeper.simulator.scenario import Network
-from viewkeeper.simulator.scheduler import SeededScheduler
-from viewkeeper.simulator.scheduling import run_to_end
 from viewkeeper.simulator.world import World
 from viewkeeper.views import Level
 

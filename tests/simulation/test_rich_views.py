@@ -18,9 +18,8 @@ from viewkeeper.errors import ViewkeeperError
 from viewkeeper.protocols.batched_sweep import BatchedSweep
 from viewkeeper.protocols.recompute import Recompute
 from viewkeeper.simulator.generator import Size, random_scenario
+from viewkeeper.simulator.kernel.scheduling import SeededScheduler, run_to_end
 from viewkeeper.simulator.run import judged
-from viewkeeper.simulator.scheduler import SeededScheduler
-from viewkeeper.simulator.scheduling import run_to_end
 from viewkeeper.simulator.world import World
 from viewkeeper.views.upkeep import Upkeep
 

@@ -10,15 +10,13 @@ import pytest
 from slices import seeds
 from viewkeeper.protocols.quiescent_ring import Refresh
 from viewkeeper.simulator.generator import Shape, Size
-from viewkeeper.simulator.rings.exploration import explored
+from viewkeeper.simulator.kernel.scheduling import SeededScheduler, run_to_end
 from viewkeeper.simulator.rings.run import (
     RingOptions,
-    RingScheduler,
     ring_scenario,
     simulated_ring,
 )
-from viewkeeper.simulator.rings.world import Demands, RingWorld
-from viewkeeper.simulator.scheduling import run_to_end
+from viewkeeper.simulator.rings.world import Demands, RingWorld, explored
 from viewkeeper.views.level import Level
 
 SEEDS = seeds(96, "VIEWKEEPER_RING_SEEDS", least=4)
@@ -58,7 +56,7 @@ def test_after_the_last_update_a_quiescent_ring_is_silent(kind: str) -> None:
     for seed in range(8):
         scenario = ring_scenario(seed, size_of(seed), options)
         world = RingWorld(scenario, options.system, options.demands)
-        run_to_end(world, RingScheduler(seed))
+        run_to_end(world, SeededScheduler(seed))
         assert world.on_the_way == []
         assert world.tokens == ()
 

@@ -35,7 +35,7 @@ KNOWLEDGE = (
 )
 HEADERS = {
     "consistency": "`convergent`, `strong` or `complete`. Default: `complete`",
-    "protocol": "which protocol keeps the view; see [which keeps what](../protocols/classes.md). Default: sweep, in batches",
+    "protocol": "which protocol keeps the view; see [which keeps what](../protocols/classes.md). Default: batched-sweep, where the view allows it",
     "refresh": "`auto`, `incremental`, `incremental-strict`, `full`; see [how a view is refreshed](../views.md#how-a-view-is-refreshed)",
     "every": "how often a `periodic` view is refreshed: `30 s`, `5 min`, `1 h`",
     "publish": "also as a plain table for other tools; see [the warehouse](../warehouse.md)",

@@ -7,7 +7,8 @@ that.
 from __future__ import annotations
 
 from viewkeeper.algebra.types import DOUBLE, INTEGER, STRING, Schema
-from viewkeeper.protocols.choice import LIVE, LiveProtocol, choice_for
+from viewkeeper.protocols.choice import choice_for
+from viewkeeper.protocols.registry import LIVE, Registered
 from viewkeeper.sql.parser import parse_with_references
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName, ViewDefinition
@@ -81,5 +82,5 @@ def _row(name: str) -> str:
     return f"| {name} | {cells} | `{choice_for(definition).protocol}` |"
 
 
-def _cell(protocol: LiveProtocol, definition: ViewDefinition) -> str:
+def _cell(protocol: Registered, definition: ViewDefinition) -> str:
     return "—" if protocol.refusal(definition) else str(protocol.level)

@@ -203,7 +203,7 @@ def _reached(definition: ViewDefinition, choice: Choice | None) -> dict[str, Any
 
 def _protocols(definition: ViewDefinition) -> list[dict[str, Any]]:
     """Every protocol: whether it could keep the view, what it would promise and ask."""
-    from viewkeeper.protocols.choice import LIVE
+    from viewkeeper.protocols.registry import LIVE
 
     return [
         {

@@ -61,7 +61,7 @@ def _choices(values: Values) -> dict[str, Any]:
     return {
         # Only these can play a scenario: others have a world of their own.
         "protocols": [
-            entry.as_dict() | {"plays_scenarios": entry.name in PROTOCOLS} for entry in listed()
+            entry | {"plays_scenarios": entry["name"] in PROTOCOLS} for entry in listed()
         ],
         "scenarios": [
             {"name": f.name, "title": f.title, "paper": f.paper, "protocol": f.protocol.name}

@@ -190,7 +190,7 @@ class Batches:
         if keeps:
             self._cuts.common = SharedCuts(ticket, snapshots, until)
         for job in jobs:
-            self._begun_at |= {view: now for view in job.concerned if not state.jobs.waits(view)}
+            self._begin_period(job.concerned, now)
             state.do(
                 out.StartJob(
                     job.serial,
@@ -206,6 +206,15 @@ class Batches:
         if not jobs:
             state.do(out.ReleaseCuts(ticket))
         return commits
+
+    def _begin_period(self, views: Iterable[str], now: float) -> None:
+        """Views begin a job. While rows still wait for one, its period stays over, also one that was cut short:
+        else they would wait for the whole of the next, with all that follows them."""
+        for view in views:
+            if self._state.jobs.waits(view):
+                self._begun_at.pop(view, None)
+            else:
+                self._begun_at[view] = now
 
     def _close(
         self, batch: tuple[Arrival, ...], held: Held

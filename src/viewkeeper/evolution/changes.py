@@ -176,10 +176,14 @@ def catalog_after(catalog: Catalog, change: SchemaChange) -> Catalog:
         case DropRelation(name):
             return Catalog(tuple(r for r in catalog.relations if r.name != name))
         case _:
+            # Who begins before a rename may know the table by its new name as well, as it became later.
+            is_known = relation_in(catalog, change.relation) is not None
+            taken = change.renamed if is_known and isinstance(change, RenameRelation) else None
             return Catalog(
                 tuple(
                     _relation_after(r, change) if r.name == change.relation else r
                     for r in catalog.relations
+                    if r.name != taken
                 )
             )
 

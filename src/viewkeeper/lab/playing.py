@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from viewkeeper.lab.journals import (
-    Facts,
-    FactsJournal,
-    MedwrapFactsJournal,
-    RingFactsJournal,
-    rows_document,
-)
+from viewkeeper.algebra import Bag
 from viewkeeper.lab.trials.choosing import chosen_trial, wish
-from viewkeeper.lab.trials.trial import Trial
 from viewkeeper.protocols.registry import protocol_named
+from viewkeeper.protocols.tokens import Token
 from viewkeeper.simulator.charts import words
-from viewkeeper.simulator.journal import WAREHOUSE, Entry
-from viewkeeper.simulator.medwrap.journal import MedwrapJournal
-from viewkeeper.simulator.rings.journal import RingJournal
+from viewkeeper.simulator.kernel.journal import WAREHOUSE, Entry, Journal, rows_text
 from viewkeeper.simulator.run import Outcome
 from viewkeeper.simulator.scenario_file import load_scenario, played
 
@@ -28,7 +20,7 @@ SOURCES_MAX, TRANSACTIONS_MAX = 8, 30
 def played_scenario(name: str, protocol: str | None) -> dict[str, Any]:
     """A scenario that comes with Viewkeeper, under its protocol or another one."""
     file = load_scenario(name)
-    journal = FactsJournal()
+    journal = Journal()
     run = played(file, None if protocol is None else protocol_named(protocol), journal)
     return _document(journal, run.outcome) | {
         "scenario": file.name,
@@ -47,7 +39,7 @@ def played_trial(protocol: str, seed: int, sources: int, transactions: int) -> d
     sources = min(max(sources, 2), SOURCES_MAX)
     transactions = min(max(transactions, 1), TRANSACTIONS_MAX)
     trial = chosen_trial(protocol, wish(sources=sources, transactions=transactions, shape="chain"))
-    journal = _journal_for(trial)
+    journal = Journal()
     outcome = trial.outcome(seed, journal)
     return _document(journal, outcome) | {
         "scenario": None,
@@ -60,38 +52,18 @@ def played_trial(protocol: str, seed: int, sources: int, transactions: int) -> d
     }
 
 
-def _journal_for(trial: Trial) -> FactsJournal:
-    match trial.new_journal():
-        case RingJournal():
-            return RingFactsJournal()
-        case MedwrapJournal():
-            return MedwrapFactsJournal()
-        case _:
-            return FactsJournal()
-
-
-def _document(journal: FactsJournal, outcome: Outcome) -> dict[str, Any]:
-    facts = _with_start(journal)
+def _document(journal: Journal, outcome: Outcome) -> dict[str, Any]:
+    steps = _steps(journal.entries)
     return outcome.as_dict() | {
         "is_good": outcome.is_good,
         "lanes": _lanes(journal.entries),
-        "steps": _steps(journal.entries, facts),
+        "steps": steps,
         "states_shown": [
-            {"extent": rows_document(found["extent"]), "cut": found.get("cut"), "step": index}
-            for index, found in sorted(facts.items())
-            if "extent" in found
+            {"extent": step["extent"], "cut": step["cut"], "step": index}
+            for index, step in enumerate(steps)
+            if step["extent"] is not None
         ],
     }
-
-
-def _with_start(journal: FactsJournal) -> dict[int, Facts]:
-    """The facts; where the world did not tell its first state, it follows from the first change."""
-    facts = dict(journal.facts)
-    installs = [index for index, found in sorted(facts.items()) if "change" in found]
-    if installs and not any("extent" in found for i, found in facts.items() if i < installs[0]):
-        first = facts[installs[0]]
-        facts[0] = {"extent": first["extent"] - first["change"]} | facts.get(0, {})
-    return facts
 
 
 def _lanes(entries: Sequence[Entry]) -> list[str]:
@@ -101,14 +73,15 @@ def _lanes(entries: Sequence[Entry]) -> list[str]:
     return [*sorted(places.difference(gathering)), *gathering]
 
 
-def _steps(entries: Sequence[Entry], facts: Mapping[int, Facts]) -> list[dict[str, Any]]:
+def _steps(entries: Sequence[Entry]) -> list[dict[str, Any]]:
     on_the_way: list[dict[str, str]] = []
     waiting: list[dict[str, Any]] = []
     steps = []
-    for index, entry in enumerate(entries):
-        found = facts.get(index, {})
+    for entry in entries:
+        facts = entry.facts
         _move(on_the_way, entry)
-        _queue(waiting, entry, found)
+        _queue(waiting, entry)
+        changes = facts["transaction"].changes if "transaction" in facts else ()
         steps.append(
             {
                 "kind": entry.kind,
@@ -116,30 +89,24 @@ def _steps(entries: Sequence[Entry], facts: Mapping[int, Facts]) -> list[dict[st
                 "arrow": entry.arrow,
                 "sends": entry.sends,
                 "receives": entry.receives,
-                "text": words(entry) if _is_asking(entry) else entry.text,
-                "on_the_way": found.get("on_the_way", list(on_the_way)),
+                "text": words(entry),
+                "on_the_way": list(on_the_way),
                 "waiting": list(waiting),
-                "token": found.get("token"),
-                "cut": found.get("cut"),
-                "changes": {n: rows_document(bag) for n, bag in found.get("changes", {}).items()},
-                "change": rows_document(found["change"]) if "change" in found else None,
-                "extent": rows_document(found["extent"]) if "extent" in found else None,
+                "token": _token(entry) if "token" in facts else None,
+                "cut": dict(facts["cut"]) if "cut" in facts else None,
+                "changes": {name.relation: rows_document(rows) for name, rows in changes},
+                "change": rows_document(facts["change"]) if "change" in facts else None,
+                "extent": rows_document(facts["extent"]) if "extent" in facts else None,
             }
         )
     return steps
 
 
-def _is_asking(entry: Entry) -> bool:
-    """Whether the chart's words fit: other worlds' messages have no short names."""
-    return bool(entry.sends or entry.receives) or entry.kind not in ("deliver", "ask", "answer")
-
-
 def _move(on_the_way: list[dict[str, str]], entry: Entry) -> None:
     """Messages leave where they are sent and are gone where they are received."""
     if entry.receives:
-        sender = entry.arrow if entry.kind == "deliver" else WAREHOUSE
         for message in on_the_way:
-            if (message["label"], message["from"]) == (entry.receives, sender):
+            if (message["label"], message["from"]) == (entry.receives, entry.arrow):
                 on_the_way.remove(message)
                 break
     if entry.sends:
@@ -147,10 +114,36 @@ def _move(on_the_way: list[dict[str, str]], entry: Entry) -> None:
         on_the_way.append({"label": entry.sends, "from": entry.place, "to": to})
 
 
-def _queue(waiting: list[dict[str, Any]], entry: Entry, facts: Facts) -> None:
-    """Transactions wait at the warehouse from their arrival until a state includes them."""
+def _queue(waiting: list[dict[str, Any]], entry: Entry) -> None:
+    """Transactions wait from their arrival until a state includes them."""
     if entry.kind == "deliver" and entry.receives.startswith("#"):
         waiting.append({"source": entry.arrow, "number": int(entry.receives[1:])})
-    cut = facts.get("cut")
-    if cut is not None:
+    if "cut" in entry.facts:
+        cut = dict(entry.facts["cut"])
         waiting[:] = [each for each in waiting if each["number"] > cut.get(each["source"], 0)]
+
+
+def _token(entry: Entry) -> dict[str, Any]:
+    """A token where it is sent or arrives."""
+    token: Token = entry.facts["token"]
+    carried = zip(token.ring, token.entries, strict=True)
+    return {
+        "ring": list(token.ring),
+        "carries": {s: None if e is None else rows_text(e.rows) for s, e in carried},
+        "cut": dict(token.cut),
+        "term": token.term,
+        "at": entry.place,
+        "to": entry.arrow if entry.kind == "send" else None,
+    }
+
+
+def rows_document(rows: Any) -> dict[str, Any]:
+    """A small relation as columns and signed rows, in a fixed order."""
+    bag: Bag = rows.to_bag()
+    return {
+        "columns": list(bag.schema.names),
+        "rows": [
+            {"values": [None if v is None else str(v) for v in row], "count": count}
+            for row, count in bag.sorted()
+        ],
+    }

@@ -9,7 +9,7 @@ import typer
 
 from viewkeeper.errors import InvariantViolated
 from viewkeeper.lab.trials.trial import Trial
-from viewkeeper.simulator.journal import Journal
+from viewkeeper.simulator.kernel.journal import Journal
 from viewkeeper.simulator.rings.run import RingOutcome
 from viewkeeper.simulator.run import Outcome
 from viewkeeper.terminal import FAILED, Grid, console, styled, write_json, write_line, write_lines
@@ -17,7 +17,7 @@ from viewkeeper.terminal import FAILED, Grid, console, styled, write_json, write
 
 def run(trial: Trial, seed: int, *, transcript: bool, as_json: bool) -> None:
     """Run it and tell; exit 1 when the level is below the expected one."""
-    journal = trial.new_journal() if transcript else None
+    journal = Journal() if transcript else None
     try:
         outcome = trial.outcome(seed, journal)
     except InvariantViolated as error:

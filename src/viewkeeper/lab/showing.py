@@ -134,5 +134,5 @@ def _document(file: ScenarioFile, run: Played, svg: Path | None) -> dict[str, An
         "is_good": run.outcome.is_good,
         "left_out": run.left_out,
         "svg": None if svg is None else str(svg),
-        "entries": [vars(entry) for entry in run.journal.entries],
+        "entries": [entry.as_dict() for entry in run.journal.entries],
     }

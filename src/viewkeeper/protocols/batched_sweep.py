@@ -103,6 +103,7 @@ class BatchedSweep(ViewManager):
     """All that waits becomes one batch; one batch at a time."""
 
     name = "batched-sweep"
+    asks = "rows by key, once per batch: n − 1 questions for each changed relation"
     level = Level.COMPLETE
     in_order = True
     assumes = Assumptions()

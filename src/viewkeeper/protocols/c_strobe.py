@@ -57,6 +57,7 @@ class CStrobe(KeyedViewManager):
     """One update at a time, with compensating queries until nothing is missing."""
 
     name = "c-strobe"
+    asks = "as strobe, and again for what concurrent deletions took away"
     level = Level.COMPLETE
 
     def __init__(self, definition: ViewDefinition, extent: Any) -> None:

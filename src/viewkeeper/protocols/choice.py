@@ -6,63 +6,35 @@ Whether a protocol can keep a view is asked of the protocol itself: it is made, 
 |---|---|
 | ``protocol: NAME`` | that one, or refused with its reason |
 | ``refresh: full`` | recompute |
-| ``refresh: auto``, ``incremental``, or nothing | sweep in batches; recompute where the view can't be kept from changes |
-| ``refresh: incremental-strict`` | sweep in batches, or refused |
+| ``refresh: auto``, ``incremental``, or nothing | batched-sweep; recompute where the view can't be kept from changes |
+| ``refresh: incremental-strict`` | batched-sweep, or refused |
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
-from viewkeeper.algebra import Bag
 from viewkeeper.errors import UsageError
-from viewkeeper.protocols.c_strobe import CStrobe
-from viewkeeper.protocols.eca import ECA
-from viewkeeper.protocols.incremental import IncrementalView
-from viewkeeper.protocols.mediation import Mediation
-from viewkeeper.protocols.medwrap import Medwrap
-from viewkeeper.protocols.nested_sweep import NestedSweep
-from viewkeeper.protocols.parallel_sweep import ParallelSweep
-from viewkeeper.protocols.quiescent_ring import QuiescentRing
-from viewkeeper.protocols.recompute import Recompute
-from viewkeeper.protocols.registry import unknown_protocol
-from viewkeeper.protocols.ring import Ring
-from viewkeeper.protocols.ring_terms import RingTerms
-from viewkeeper.protocols.simplistic import Simplistic
-from viewkeeper.protocols.strobe import Strobe
+from viewkeeper.protocols.registry import (
+    BATCHED_SWEEP,
+    LIVE,
+    PERIODIC,
+    RECOMPUTE,
+    Manager,
+    Registered,
+    unknown_protocol,
+)
 from viewkeeper.views.definition import ViewDefinition
 from viewkeeper.views.level import Level
 from viewkeeper.views.pruning import pruned
 from viewkeeper.views.upkeep import Upkeep
 
-SWEEP, RECOMPUTE, PERIODIC, VIRTUAL = "sweep", "recompute", "periodic", "virtual"
-
 # What `refresh` may say where the view keeps copies of relations.
 _KEEPING = ("auto", "incremental", "incremental-strict")
 _UNITS = {"s": 1, "min": 60, "h": 3600}
 _PERIOD = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|h)")
-
-
-@dataclass(frozen=True)
-class LiveProtocol:
-    """A protocol as people choose it. ``make`` raises UsageError for a view that it can't keep."""
-
-    name: str
-    level: Level
-    asks: str
-    make: Callable[[ViewDefinition], Any]
-
-    def refusal(self, definition: ViewDefinition) -> UsageError | None:
-        """Why it can't keep this view; None when it can."""
-        try:
-            self.make(definition)
-        except UsageError as error:
-            return error
-        return None
 
 
 @dataclass(frozen=True)
@@ -76,11 +48,11 @@ class Choice:
     @property
     def is_incremental(self) -> bool:
         """Whether the view is kept from changes by its stores: batched SWEEP, as far as it goes."""
-        return self.protocol == SWEEP
+        return LIVE[self.protocol].manager is Manager.INCREMENTAL
 
     @property
     def is_recomputed(self) -> bool:
-        return self.protocol in (RECOMPUTE, PERIODIC, VIRTUAL)
+        return LIVE[self.protocol].is_recomputed
 
     def shortfall(self, declared: Level) -> str | None:
         """In words, what is missing from the level that a view declares; None when nothing is.
@@ -92,111 +64,6 @@ class Choice:
         return (
             f"declared {declared}, kept at {self.level} by {self.protocol}: {'; '.join(self.why)}"
         )
-
-
-def _with_extent(kind: Callable[[ViewDefinition, Any], Any]) -> Callable[[ViewDefinition], Any]:
-    return lambda definition: kind(definition, Bag(definition.schema))
-
-
-def _ring(system: Callable[..., Any]) -> Callable[[ViewDefinition], Any]:
-    return lambda definition: system(definition, Bag(definition.schema), {})
-
-
-LIVE: dict[str, LiveProtocol] = {
-    protocol.name: protocol
-    for protocol in (
-        LiveProtocol(
-            SWEEP,
-            IncrementalView.level,
-            "rows by key, once per batch: n − 1 questions for each changed relation",
-            _with_extent(IncrementalView),
-        ),
-        LiveProtocol(
-            NestedSweep.name,
-            NestedSweep.level,
-            "rows by key, n − 1 questions for each composite of updates",
-            _with_extent(NestedSweep),
-        ),
-        LiveProtocol(
-            ParallelSweep.name,
-            ParallelSweep.level,
-            "rows by key, n − 1 questions for each update, its two sides at once",
-            _with_extent(ParallelSweep),
-        ),
-        LiveProtocol(
-            Simplistic.name,
-            Simplistic.level,
-            "rows by key, Z − 1 questions for each update over Z relations",
-            _with_extent(Simplistic),
-        ),
-        LiveProtocol(
-            Strobe.name,
-            Strobe.level,
-            "rows by key, n − 1 questions for each insertion, none for a deletion",
-            _with_extent(Strobe),
-        ),
-        LiveProtocol(
-            CStrobe.name,
-            CStrobe.level,
-            "as strobe, and again for what concurrent deletions took away",
-            _with_extent(CStrobe),
-        ),
-        LiveProtocol(
-            ECA.name,
-            ECA.level,
-            "one question for each update, with compensation for all that are open",
-            _with_extent(ECA),
-        ),
-        LiveProtocol(
-            Medwrap.name,
-            Medwrap.level,
-            "joins by the source's own engine: one for the change, N − 1 over N sources",
-            Mediation,
-        ),
-        LiveProtocol(
-            "mre",
-            Medwrap.level,
-            "each source's part once at the start; then one join for each update",
-            Mediation,
-        ),
-        LiveProtocol(
-            Ring.name,
-            Ring.level,
-            "rows by key where the token is: n visits for each turn",
-            _ring(Ring.system),
-        ),
-        LiveProtocol(
-            QuiescentRing.name,
-            QuiescentRing.level,
-            "rows by key where the token is: n visits, and none while nothing happens",
-            _ring(QuiescentRing.system),
-        ),
-        LiveProtocol(
-            RingTerms.name,
-            RingTerms.level,
-            "rows by key where the tokens are: one ring for each term",
-            _ring(RingTerms.system),
-        ),
-        LiveProtocol(
-            RECOMPUTE,
-            Recompute.level,
-            "whole relations, once per batch",
-            _with_extent(Recompute),
-        ),
-        LiveProtocol(
-            PERIODIC,
-            Recompute.level,
-            "whole relations, once per period",
-            _with_extent(Recompute),
-        ),
-        LiveProtocol(
-            VIRTUAL,
-            Recompute.level,
-            "whole relations, once per query; nothing is stored",
-            _with_extent(Recompute),
-        ),
-    )
-}
 
 
 @lru_cache(maxsize=1024)
@@ -221,7 +88,7 @@ def choice_for(definition: ViewDefinition) -> Choice:
         return _recomputed(("it can't be kept from changes", *obstacles, *vain))
     if refresh == "full":
         return _recomputed(("the view says `refresh: full`",))
-    return Choice(SWEEP, LIVE[SWEEP].level, tuple(_reasons(definition)))
+    return Choice(BATCHED_SWEEP, LIVE[BATCHED_SWEEP].level, tuple(_reasons(definition)))
 
 
 def period_seconds(definition: ViewDefinition) -> float | None:
@@ -248,27 +115,28 @@ def setting(definition: ViewDefinition, name: str) -> str | None:
 def _require_keeper(definition: ViewDefinition, refresh: str) -> None:
     """Refuse a header ``keep`` where copies would not be read."""
     said = f"protocol: {definition.protocol}" if definition.protocol else f"refresh: {refresh}"
-    if setting(definition, "keep") and (definition.protocol or refresh) not in (SWEEP, *_KEEPING):
+    keeping = (BATCHED_SWEEP, *_KEEPING)
+    if setting(definition, "keep") and (definition.protocol or refresh) not in keeping:
         raise UsageError(
             "protocol-not-applicable",
             f"{definition.name} asks for copies (`keep`) and for `{said}`",
-            detail=f"only {SWEEP} in batches reads copies; others ask the sources",
+            detail=f"only {BATCHED_SWEEP} reads copies; others ask the sources",
             hint="leave one of the two lines out",
         )
 
 
-def _named(definition: ViewDefinition, protocol: LiveProtocol, refresh: str) -> Choice:
+def _named(definition: ViewDefinition, protocol: Registered, refresh: str) -> Choice:
     refused = protocol.refusal(definition)
     if refused is not None:
-        raise refused
-    if refresh == "full" and protocol.name not in (RECOMPUTE, PERIODIC, VIRTUAL):
+        raise _with_hint(refused, definition, protocol)
+    if refresh == "full" and not protocol.is_recomputed:
         raise UsageError(
             "protocol-not-applicable",
             f"{definition.name} asks for {protocol.name} and for `refresh: full`",
             detail=f"{protocol.name} keeps views from changes",
             hint="leave one of the two lines out",
         )
-    if refresh == "incremental-strict" and protocol.name in (RECOMPUTE, PERIODIC, VIRTUAL):
+    if refresh == "incremental-strict" and protocol.is_recomputed:
         raise UsageError(
             "protocol-not-applicable",
             f"{definition.name} asks for {protocol.name} and for `refresh: incremental-strict`",
@@ -283,7 +151,20 @@ def _named(definition: ViewDefinition, protocol: LiveProtocol, refresh: str) -> 
             hint=f"write `-- consistency: {protocol.level}`, or leave the protocol out",
         )
     period_seconds(definition)
-    return Choice(protocol.name, protocol.level, (f"the view says `protocol: {protocol.name}`",))
+    why = [f"the view says `protocol: {protocol.name}`"]
+    if protocol.name == "sweep":
+        why.append(f"it asks for each update by itself; {BATCHED_SWEEP} asks once for many")
+    return Choice(protocol.name, protocol.level, tuple(why))
+
+
+def _with_hint(refused: UsageError, definition: ViewDefinition, protocol: Registered) -> UsageError:
+    """The refusal; one of ``sweep``, which meant batched SWEEP once, says what to write instead."""
+    if protocol.name != "sweep" or LIVE[BATCHED_SWEEP].refusal(definition) is not None:
+        return refused
+    hint = (
+        f"write `-- protocol: {BATCHED_SWEEP}`, or leave the line out: that is what keeps it then"
+    )
+    return UsageError(refused.code, refused.message, detail=refused.detail, hint=hint)
 
 
 def _recomputed(why: tuple[str, ...]) -> Choice:
@@ -291,8 +172,9 @@ def _recomputed(why: tuple[str, ...]) -> Choice:
 
 
 def _reasons(definition: ViewDefinition) -> list[str]:
-    """Why sweep: by level, by keys, by sources."""
-    reasons = [f"it reaches {LIVE[SWEEP].level} consistency, whatever the view declares"]
+    """Why batched SWEEP: by level, by keys, by sources."""
+    level = LIVE[BATCHED_SWEEP].level
+    reasons = [f"it reaches {level} consistency, whatever the view declares"]
     copies = ", ".join(str(name) for name in Upkeep(definition).kept)
     if copies:
         reasons.append(f"the view keeps copies ({copies}), which no other protocol reads")
@@ -305,7 +187,7 @@ def _reasons(definition: ViewDefinition) -> list[str]:
         reasons.append("nothing is joined, so nothing is asked")
         return reasons
     reasons.append("in batches it asks once for many transactions, where others ask for each")
-    if LIVE[Strobe.name].refusal(definition) is None:
+    if LIVE["strobe"].refusal(definition) is None:
         reasons.append("the view shows all keys, so strobe and c-strobe could keep it too")
     if len(definition.sources) == 1:
         reasons.append("all relations are at one source, so eca could keep it too")

@@ -40,6 +40,7 @@ class ECA(ViewManager):
     """Eager compensation: every update is asked about at once."""
 
     name = "eca"
+    asks = "one question for each update, with compensation for all that are open"
     level = Level.STRONG
     assumes = Assumptions(fifo=True, no_inversions=True, one_source=True)
     paper = "SWEEP, section 3"

@@ -45,6 +45,7 @@ class Medwrap(Protocol):
     """SWEEP over sources, with a wrapper for each that compensates among its relations."""
 
     name = "medwrap"
+    asks = "joins by the source's own engine: one for the change, N − 1 over N sources"
     level = Level.COMPLETE
     assumes = Assumptions()
     paper = "MEDWRAP"

@@ -250,6 +250,11 @@ class Protocol(ABC):
     # Whether changes are installed in the order in which transactions were delivered.
     in_order: ClassVar[bool] = False
     assumes: ClassVar[Assumptions]
+    # In words, what it needs where the sources are.
+    at_sources: ClassVar[str] = ""
+    # In words, what it asks of the sources: of a view over n relations.
+    asks: ClassVar[str]
+    # The paper and its section.
     paper: ClassVar[str]
 
     @abstractmethod

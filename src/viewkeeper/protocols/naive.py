@@ -17,6 +17,7 @@ class Naive(Sweep):
     """SWEEP without its correction."""
 
     name = "naive"
+    asks = "as sweep, and believes every answer"
     level = Level.COMPLETE
     paper = "the anomaly of SWEEP, section 3"
 

@@ -47,6 +47,7 @@ class NestedSweep(Sweep):
     """One composite change at a time; ``absorbed_max`` bounds how many updates it consists of."""
 
     name = "nested-sweep"
+    asks = "rows by key, n − 1 questions for each composite of updates"
     level = Level.STRONG
     in_order = False
     paper = "SWEEP, section 6"

@@ -63,10 +63,12 @@ class OrderedMedwrap(Medwrap):
 
 
 class OrderedMre(OrderedMedwrap):
-    """The same with wrappers that store their source's part of the view."""
+    """MEDWRAP in the order of arrival, with wrappers that store their source's part of the view."""
 
     name = "mre"
+    asks = "each source's part once at the start; then one join for each update"
     paper = "MEDWRAP, section 5"
+    at_sources = "room for a copy of every source's part of the view"
 
     def __init__(
         self, definition: ViewDefinition, extent: Any, contents: Mapping[RelationName, Any]

@@ -56,6 +56,7 @@ class ParallelSweep(ViewManager):
     """Several updates at once, several sources at once; installed in order of arrival."""
 
     name = "parallel-sweep"
+    asks = "rows by key, n − 1 questions for each update, its two sides at once"
     level = Level.COMPLETE
     in_order = True
     assumes = Assumptions()

@@ -81,6 +81,7 @@ class QuiescentRing(RingProtocol):
     """Puts the machines of a quiescent ring together."""
 
     name = "quiescent-ring"
+    asks = "rows by key where the token is: n visits, and none while nothing happens"
     paper = "Rings, section 4.4"
 
     @staticmethod

@@ -25,6 +25,7 @@ class Recompute(ViewManager):
     """One round at a time; a round takes in whatever has arrived when its answers are in."""
 
     name = "recompute"
+    asks = "whole relations, once per batch"
     level = Level.STRONG
     assumes = Assumptions()
     paper = "the alternative that every paper starts from"

@@ -54,6 +54,7 @@ class Ring(RingProtocol):
     """Puts the machines of a basic ring together."""
 
     name = "ring"
+    asks = "rows by key where the token is: n visits for each turn"
     paper = "Rings, section 4.2"
 
     @staticmethod

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from viewkeeper.errors import invariant
+from viewkeeper.protocols.messages import Assumptions
 from viewkeeper.protocols.ring_messages import (
     Action,
     Event,
@@ -141,3 +142,8 @@ class RingProtocol:
     name: ClassVar[str]
     level: ClassVar[Level] = Level.STRONG
     paper: ClassVar[str]
+    asks: ClassVar[str]
+    assumes: ClassVar[Assumptions] = Assumptions()
+    at_sources: ClassVar[str] = "a program beside the data of every source"
+    # Makes the machines of one view from its definition, its extent and its relations' contents.
+    system: ClassVar[Callable[..., RingSystem]]

@@ -43,6 +43,7 @@ class RingTerms(RingProtocol):
     """Puts the machines of a ring per term together."""
 
     name = "ring-terms"
+    asks = "rows by key where the tokens are: one ring for each term"
     paper = "Rings, section 5"
 
     @staticmethod

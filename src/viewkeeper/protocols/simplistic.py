@@ -22,5 +22,6 @@ class Simplistic(Sweep):
     """SWEEP over relations."""
 
     name = "simplistic"
+    asks = "rows by key, Z − 1 questions for each update over Z relations"
     level = Level.COMPLETE
     paper = "MEDWRAP, section 2"

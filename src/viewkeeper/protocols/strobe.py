@@ -44,6 +44,7 @@ class Strobe(KeyedViewManager):
     """Every insertion is asked about at once; everything is installed when nothing is open."""
 
     name = "strobe"
+    asks = "rows by key, n − 1 questions for each insertion, none for a deletion"
     level = Level.STRONG
 
     def __init__(self, definition: ViewDefinition, extent: Any) -> None:

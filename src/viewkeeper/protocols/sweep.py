@@ -41,6 +41,7 @@ class Sweep(ViewManager):
     """One update at a time, one source at a time."""
 
     name = "sweep"
+    asks = "rows by key, n − 1 questions for each update"
     level = Level.COMPLETE
     in_order = True
     assumes = Assumptions()

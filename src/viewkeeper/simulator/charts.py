@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from viewkeeper.simulator import svg
-from viewkeeper.simulator.journal import WAREHOUSE, Entry
+from viewkeeper.simulator.kernel.journal import WAREHOUSE, Entry
 
 LANE_WIDTH_MIN = 8
 TEXT_WIDTH_MIN = 30
@@ -50,7 +50,10 @@ def words(entry: Entry) -> str:
         case "note":
             return f"» {entry.text}"
         case "deliver":
-            return f"{entry.receives} of {entry.arrow} arrives" if entry.receives[0] == "#" else ""
+            if entry.receives.startswith("#"):
+                return f"{entry.receives} of {entry.arrow} arrives"
+            # The arrow of an answer says it.
+            return "" if entry.receives.startswith("!") else entry.text
         case _:
             return entry.text
 

@@ -19,8 +19,8 @@ from viewkeeper.algebra.types import INTEGER
 from viewkeeper.errors import invariant
 from viewkeeper.protocols.messages import Protocol
 from viewkeeper.protocols.registry import PROTOCOLS
-from viewkeeper.simulator.choices import Commit, DeliverMessage
 from viewkeeper.simulator.generator import Shape, Size
+from viewkeeper.simulator.kernel.world import WAREHOUSE, Commit, Deliver
 from viewkeeper.simulator.run import judged, simulated
 from viewkeeper.simulator.scenario import Scenario
 from viewkeeper.simulator.schedule import settle
@@ -144,7 +144,7 @@ def cost(
     for source in order:
         world.take(Commit(source))
         # At once: the warehouse asks about the first, and hears of the others while it waits.
-        world.take(DeliverMessage(source, 0))
+        world.take(Deliver(source, WAREHOUSE))
     settle(world)
     world.require_finished()
     outcome = judged(protocol, 0, scenario, world)
@@ -156,9 +156,9 @@ def cost(
         concurrent=concurrent,
         interference=interference,
         updates=outcome.transactions,
-        queries=counted.queries,
-        parts=counted.parts,
-        rows_asked=counted.rows_asked,
+        queries=counted["queries"],
+        parts=counted["parts"],
+        rows_asked=counted["rows_asked"],
         states=len(world.states) - 1,
     )
 

@@ -12,12 +12,12 @@ from viewkeeper.consistency.histories import ViewStates
 from viewkeeper.consistency.violation import as_document
 from viewkeeper.protocols.messages import Protocol
 from viewkeeper.simulator.generator import Size, random_scenario
-from viewkeeper.simulator.journal import Journal
-from viewkeeper.simulator.scenario import Network, Scenario
-from viewkeeper.simulator.scheduler import SeededScheduler
-from viewkeeper.simulator.scheduling import run_to_end
+from viewkeeper.simulator.kernel.journal import Journal
+from viewkeeper.simulator.kernel.scheduling import SeededScheduler, run_to_end
+from viewkeeper.simulator.kernel.world import Network
+from viewkeeper.simulator.one_view import OneViewWorld
+from viewkeeper.simulator.scenario import Scenario
 from viewkeeper.simulator.world import World
-from viewkeeper.timeline import Cut
 from viewkeeper.views.level import Level
 
 
@@ -99,27 +99,13 @@ class Promising(typing.Protocol):
     def level(self) -> Level: ...
 
 
-class Counters(typing.Protocol):
-    """What a world counted."""
-
-    def as_dict(self) -> dict[str, int]: ...
-
-
-class OneView(typing.Protocol):
-    """A world of one view as its readers saw it: the states it went through, and their claimed cuts."""
-
-    @property
-    def states(self) -> list[Any]: ...
-
-    @property
-    def claims(self) -> list[Cut]: ...
-
-    @property
-    def counters(self) -> Counters: ...
-
-
 def judged(
-    promising: Promising, seed: int, scenario: Scenario, world: OneView, *, search: bool = False
+    promising: Promising,
+    seed: int,
+    scenario: Scenario,
+    world: OneViewWorld,
+    *,
+    search: bool = False,
 ) -> Outcome:
     """The verdict on a run that is over."""
     definitions, histories = [scenario.definition], scenario.histories
@@ -136,7 +122,7 @@ def judged(
         verdict=check(definitions, histories, states, claims),
         expected_level=promising.level,
         states=len(world.states),
-        messages=world.counters.as_dict(),
+        messages=dict(world.counters),
         changing=ViewStates(definitions, histories).number_changing(world.claims),
         order=order,
     )

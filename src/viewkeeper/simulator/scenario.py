@@ -2,33 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeVar
 
 from viewkeeper.algebra import Bag
 from viewkeeper.consistency import SourceHistories
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.assembly import evaluated
 from viewkeeper.views.definition import RelationName, ViewDefinition
-
-Delivery = TypeVar("Delivery")
-
-
-@dataclass(frozen=True)
-class Network:
-    """How messages travel. ``inversions``: a committed transaction becomes visible to queries later
-    than it is announced, and not in order, as in PostgreSQL."""
-
-    fifo: bool = True
-    inversions: bool = False
-
-    def deliveries(
-        self, deliver: Callable[[str, int], Delivery], source: str, channel: Sized
-    ) -> list[Delivery]:
-        """One choice for each message of a source's channel that could arrive next."""
-        places = range(min(1, len(channel)) if self.fifo else len(channel))
-        return [deliver(source, place) for place in places]
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,12 @@ from viewkeeper.algebra.types import Kind, decimal_type
 from viewkeeper.errors import UsageError, ViewkeeperError, did_you_mean
 from viewkeeper.protocols.messages import Protocol
 from viewkeeper.protocols.registry import protocol_named
-from viewkeeper.simulator.journal import Journal
+from viewkeeper.simulator.kernel.journal import Journal
+from viewkeeper.simulator.kernel.scheduling import SeededScheduler, run_to_end
+from viewkeeper.simulator.kernel.world import Network
 from viewkeeper.simulator.run import Outcome, judged
-from viewkeeper.simulator.scenario import Network, Scenario
+from viewkeeper.simulator.scenario import Scenario
 from viewkeeper.simulator.schedule import Step, parse_schedule, play
-from viewkeeper.simulator.scheduler import SeededScheduler
-from viewkeeper.simulator.scheduling import run_to_end
 from viewkeeper.simulator.world import World
 from viewkeeper.sql.expressions.literals import from_text
 from viewkeeper.sql.parser import parse_view

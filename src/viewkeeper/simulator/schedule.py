@@ -16,8 +16,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from viewkeeper.errors import UsageError
-from viewkeeper.simulator.choices import Commit, DeliverMessage, DeliverQuestion, Reveal
-from viewkeeper.simulator.world import Choice, World
+from viewkeeper.simulator.kernel.world import WAREHOUSE, Choice, Commit, Deliver, Reveal
+from viewkeeper.simulator.world import World
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ def parse_step(line: str) -> Step:
         case ["commit", source]:
             return Commit(source)
         case ["deliver", source, *rest] if len(rest) < 2:
-            return DeliverMessage(source, _number(line, *rest) - 1)
+            return Deliver(source, WAREHOUSE, _number(line, *rest) - 1)
         case ["answer", source, *rest] if len(rest) < 2:
-            return DeliverQuestion(source, _number(line, *rest) - 1)
+            return Deliver(WAREHOUSE, source, _number(line, *rest) - 1)
         case ["reveal", source, number]:
             return Reveal(source, _number(line, number))
     raise _wrong_line(line)
@@ -80,10 +80,10 @@ def step_text(choice: Choice) -> str:
             return f"commit {source}"
         case Reveal(source, number):
             return f"reveal {source} {number}"
-        case DeliverQuestion(source, index):
-            return f"answer {source}" + (f" {index + 1}" if index else "")
-        case DeliverMessage(source, index):
-            return f"deliver {source}" + (f" {index + 1}" if index else "")
+        case Deliver(sender, to, index):
+            words = f"deliver {sender}" if to == WAREHOUSE else f"answer {to}"
+            return words + (f" {index + 1}" if index else "")
+    raise _wrong_line(str(choice))
 
 
 def play(world: World, steps: Iterable[Step], *, leniently: bool = False) -> int:
@@ -103,7 +103,7 @@ def play(world: World, steps: Iterable[Step], *, leniently: bool = False) -> int
                 settle(world)
             case _ if step in world.choices():
                 world.take(step)
-            case DeliverMessage() | DeliverQuestion() if leniently:
+            case Deliver() if leniently:
                 left_out += 1
             case _:
                 raise _impossible(world, step)

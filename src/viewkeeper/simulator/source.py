@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import typing
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from viewkeeper.algebra import Bag
+from viewkeeper.protocols.inbox import AnswerMessage, Message, SettledMessage, TransactionMessage
 from viewkeeper.protocols.messages import (
     AnswerArrived,
     AskSource,
@@ -15,30 +15,20 @@ from viewkeeper.protocols.messages import (
     Part,
     Reflected,
 )
-from viewkeeper.simulator.choices import Commit, Reveal
+from viewkeeper.simulator.kernel.world import Act, Commit, Node, Reveal
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.assembly import Assembly
 from viewkeeper.views.definition import RelationName
 
 
-class Numbered(typing.Protocol):
-    """What a script consists of."""
-
-    @property
-    def number(self) -> int: ...
-
-
-Made = TypeVar("Made", bound=Numbered)
-
-
-class ScriptedSource(ABC, Generic[Made]):
+class ScriptedSource(Node, ABC):
     """Commits what its script says, one after the other.
 
     Committed and visible are two things: with ``inversions`` a query sees what has been revealed so
     far, in any order; else all that is committed.
     """
 
-    def __init__(self, name: str, script: tuple[Made, ...], *, inversions: bool) -> None:
+    def __init__(self, name: str, script: tuple[Transaction, ...], *, inversions: bool) -> None:
         self.name = name
         self.script = script
         self.inversions = inversions
@@ -47,8 +37,9 @@ class ScriptedSource(ABC, Generic[Made]):
 
     @property
     def choices(self) -> list[Commit | Reveal]:
-        """What the source could do next by itself."""
-        more = [Commit(self.name)] if self.committed < len(self.script) else []
+        more: list[Commit | Reveal] = (
+            [Commit(self.name)] if self.committed < len(self.script) else []
+        )
         return [*more, *(Reveal(self.name, number) for number in self.invisible)]
 
     @property
@@ -56,19 +47,15 @@ class ScriptedSource(ABC, Generic[Made]):
         """All up to this number are visible."""
         return min(self.invisible) - 1 if self.invisible else self.committed
 
-    def commit(self) -> Made:
+    def commit(self) -> Transaction:
         """Make the next thing of the script happen."""
         made = self.script[self.committed]
         self.committed += 1
         self.invisible.append(made.number)
-        if not self.inversions or self.is_seen_at_once(made):
+        if not self.inversions:
             for number in list(self.invisible):
                 self.reveal(number)
         return made
-
-    def is_seen_at_once(self, made: Made) -> bool:
-        """Whether it waits until all before it are visible, and then is itself."""
-        return False
 
     def reveal(self, number: int) -> bool:
         """Let queries see it from now on; whether more is settled than before."""
@@ -78,12 +65,14 @@ class ScriptedSource(ABC, Generic[Made]):
         return self.settled > before
 
     @abstractmethod
-    def take_effect(self, made: Made) -> None:
+    def take_effect(self, made: Transaction) -> None:
         """Change what queries see."""
 
 
-class SimulatedSource(ScriptedSource[Transaction]):
+class SimulatedSource(ScriptedSource):
     """A source of transactions that answers the questions of view managers."""
+
+    answers_at_once = True
 
     def __init__(
         self,
@@ -93,12 +82,28 @@ class SimulatedSource(ScriptedSource[Transaction]):
         embody: Callable[[Bag], Any] = lambda bag: bag,
         *,
         inversions: bool = False,
+        assemblies: tuple[Assembly, ...] = (),
     ) -> None:
         embodied = tuple(
             t._replace(changes=tuple((r, embody(rows)) for r, rows in t.changes)) for t in script
         )
         super().__init__(name, embodied, inversions=inversions)
         self._contents = {r: embody(rows) for r, rows in initial.items() if r.source == name}
+        self.assemblies = assemblies
+
+    def act(self, act: Act) -> Iterable[Message]:
+        """Commit, or reveal; what is announced of it."""
+        match act:
+            case Commit():
+                transaction = self.commit()
+                yield TransactionMessage(transaction, self.settled)
+            case Reveal(_, number):
+                if self.reveal(number):
+                    yield SettledMessage(self.settled)
+
+    def step(self, sender: str, event: AskSource) -> Iterable[Message]:
+        """Answer at this moment."""
+        yield AnswerMessage(self.answer(event, self.assemblies))
 
     def take_effect(self, made: Transaction) -> None:
         for name, change in made.changes:

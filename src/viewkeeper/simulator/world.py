@@ -1,19 +1,12 @@
-"""The simulated world: sources, channels, one view manager, and the states a reader could see.
-
-The world does nothing by itself. `choices` lists what could happen next, `take` makes one of them
-happen; who chooses (a seeded scheduler, an exhaustive search, a scripted scenario) is outside.
-"""
+"""The world of view managers that ask: sources, one protocol at the warehouse, questions and answers between them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar, cast
 
 from viewkeeper.algebra import Bag
-from viewkeeper.algebra.expressions import Column, Comparison, Literal
-from viewkeeper.algebra.types import INTEGER
-from viewkeeper.errors import invariant
+from viewkeeper.algebra.expressions import Column, Comparison
 from viewkeeper.protocols.inbox import (
     AnswerMessage,
     Inbox,
@@ -22,44 +15,79 @@ from viewkeeper.protocols.inbox import (
     TransactionMessage,
 )
 from viewkeeper.protocols.messages import (
-    TXN,
     Action,
+    AnswerArrived,
     AskSource,
     Event,
-    InstallBatch,
-    InstallChange,
+    KeyedPart,
+    Part,
     Protocol,
     TransactionArrived,
 )
-from viewkeeper.simulator.choices import Commit, DeliverMessage, DeliverQuestion, Reveal
-from viewkeeper.simulator.journal import Journal
-from viewkeeper.simulator.scenario import Network, Scenario
+from viewkeeper.simulator.kernel.journal import Journal, Told, rows_text
+from viewkeeper.simulator.kernel.world import WAREHOUSE, Act, Network, Node, Route
+from viewkeeper.simulator.one_view import OneViewWorld
+from viewkeeper.simulator.scenario import Scenario
 from viewkeeper.simulator.source import SimulatedSource
-from viewkeeper.timeline import Cut
 from viewkeeper.views.assembly import Assembly
 from viewkeeper.views.definition import ViewDefinition
 
-Choice = Commit | Reveal | DeliverQuestion | DeliverMessage
 MakeProtocol = Callable[[ViewDefinition, Any], Protocol]
 
 
-@dataclass
-class Counters:
-    """What was sent. ``rows_asked`` counts the rows that questions carry, ``rows`` those in answers."""
+class Warehouse(Node):
+    """A view manager; what arrives early waits in the inbox of its source."""
 
-    notifications: int = 0
-    queries: int = 0
-    answers: int = 0
-    rows: int = 0
-    rows_asked: int = 0
-    parts: int = 0
+    def __init__(self, protocol: Protocol, sources: Iterable[str]) -> None:
+        self.protocol = protocol
+        self.inboxes = {name: Inbox(name) for name in sources}
+        # The source of each transaction that the protocol got, in the order of delivery.
+        self.delivered: list[str] = []
 
-    def as_dict(self) -> dict[str, int]:
-        return dict(vars(self))
+    def taken_in(self, sender: str, message: Message) -> Iterable[Event]:
+        return self.inboxes[sender].receive(message)
+
+    def step(self, sender: str, event: Event) -> tuple[Action, ...]:
+        if isinstance(event, TransactionArrived):
+            self.delivered.append(sender)
+        return self.protocol.step(event)
+
+    @property
+    def waits_for(self) -> str | None:
+        holding = [name for name, inbox in self.inboxes.items() if inbox.holds]
+        if holding:
+            return f"what messages from {holding} need"
+        return None if self.protocol.is_idle else f"{self.protocol.name} to be idle"
 
 
-class World:
-    """Everything there is in a run."""
+def _to_warehouse(sender: str, message: Message) -> str:
+    return WAREHOUSE
+
+
+def _asked(question: AskSource) -> Mapping[str, int]:
+    given = (part.given for part in question.parts if isinstance(part.given, Bag))
+    rows = sum(rows.total for rows in given)
+    return {"queries": 1, "parts": len(question.parts), "rows_asked": rows}
+
+
+def _answered(message: AnswerMessage) -> Mapping[str, int]:
+    rows = (rows.total for rows in message.answer.answers if isinstance(rows, Bag))
+    return {"answers": 1, "rows": sum(rows)}
+
+
+class World(OneViewWorld):
+    """Everything there is in a run of a protocol that asks.
+
+    ``rows_asked`` counts the rows that questions carry, ``rows`` those in answers.
+    """
+
+    counted = ("notifications", "queries", "answers", "rows", "rows_asked", "parts")
+    routes: ClassVar = {
+        TransactionMessage: Route(_to_warehouse, counted=lambda message: {"notifications": 1}),
+        SettledMessage: Route(_to_warehouse),
+        AnswerMessage: Route(_to_warehouse, counted=_answered),
+        AskSource: Route(lambda sender, question: question.source, counted=_asked),
+    }
 
     def __init__(
         self,
@@ -69,125 +97,93 @@ class World:
         embody: Callable[[Bag], Any] = lambda bag: bag,
         journal: Journal | None = None,
     ) -> None:
-        definition = scenario.definition
-        self.network = network
-        self.assemblies = tuple(Assembly(term) for term in definition.all_terms)
-        self.sources = {
+        definition, extent = scenario.definition, embody(scenario.extent)
+        assemblies = tuple(Assembly(term) for term in definition.all_terms)
+        self.assemblies = assemblies
+        nodes: dict[str, Node] = {
             name: SimulatedSource(
-                name, scenario.initial, script, embody, inversions=network.inversions
+                name,
+                scenario.initial,
+                script,
+                embody,
+                inversions=network.inversions,
+                assemblies=assemblies,
             )
             for name, script in sorted(scenario.scripts.items())
         }
-        self.to_warehouse: dict[str, list[Message]] = {name: [] for name in self.sources}
-        self.to_source: dict[str, list[AskSource]] = {name: [] for name in self.sources}
-        self.inboxes = {name: Inbox(name) for name in self.sources}
-        extent = embody(scenario.extent)
-        self.protocol = make_protocol(definition, extent)
-        self.states: list[Any] = [extent]
-        self.claims: list[Cut] = [Cut.start(self.sources)]
-        # The source of each transaction that the protocol got, in the order of delivery.
-        self.delivered: list[str] = []
-        self.counters = Counters()
-        self.journal = journal
-        if journal:
-            journal.begun(self.assemblies, extent)
+        channels = {name: ((WAREHOUSE, name), (name, WAREHOUSE)) for name in nodes}
+        nodes[WAREHOUSE] = Warehouse(make_protocol(definition, extent), channels)
+        super().__init__(nodes, channels, network, extent, journal)
+        # What was asked, for the journal: an answer is told with the question's parts.
+        self._asked: dict[int, AskSource] = {}
 
-    # -- what could happen, and making it happen ---------------------------------------------------
+    @property
+    def warehouse(self) -> Warehouse:
+        return cast(Warehouse, self.nodes[WAREHOUSE])
 
-    def choices(self) -> list[Choice]:
-        """Everything that could happen next, in a fixed order; empty when the run is over."""
-        found: list[Choice] = []
-        for name, source in self.sources.items():
-            found += source.choices
-            found += self.network.deliveries(DeliverQuestion, name, self.to_source[name])
-            found += self.network.deliveries(DeliverMessage, name, self.to_warehouse[name])
-        return found
+    @property
+    def protocol(self) -> Protocol:
+        return self.warehouse.protocol
 
-    def take(self, choice: Choice) -> None:
-        """Make it happen."""
-        match choice:
-            case Commit(name):
-                self._commit(self.sources[name])
-            case Reveal(name, number):
-                self._reveal(self.sources[name], number)
-            case DeliverQuestion(name, index):
-                self._answer(self.sources[name], self.to_source[name].pop(index))
-            case DeliverMessage(name, index):
-                self._receive(name, self.to_warehouse[name].pop(index))
+    @property
+    def delivered(self) -> list[str]:
+        return self.warehouse.delivered
 
-    def _commit(self, source: SimulatedSource) -> None:
-        transaction = source.commit()
-        self.counters.notifications += 1
-        self.to_warehouse[source.name].append(TransactionMessage(transaction, source.settled))
-        if self.journal:
-            self.journal.committed(transaction)
+    # -- in words ----------------------------------------------------------------------------------
 
-    def _reveal(self, source: SimulatedSource, number: int) -> None:
-        if source.reveal(number):
-            self.to_warehouse[source.name].append(SettledMessage(source.settled))
-        if self.journal:
-            self.journal.revealed(source.name, number)
+    def told(self, sender: str, thing: Any) -> Told | None:
+        match thing:
+            case Act():
+                return self.told_act(thing)
+            case TransactionArrived(transaction):
+                return Told("", f"#{transaction.number}")
+            case AnswerArrived(question):
+                return Told("", f"!{question}")
+            case AskSource(question, _, parts):
+                self._asked[question] = thing
+                return Told("ask", f"?{question}", ", ".join(map(self._part_text, parts)))
+            case AnswerMessage(answer):
+                return self._told_answer(answer)
+        return None
 
-    def _answer(self, source: SimulatedSource, question: AskSource) -> None:
-        answer = source.answer(question, self.assemblies)
-        self.counters.answers += 1
-        if isinstance(answer.answers[0], Bag):
-            self.counters.rows += sum(rows.total for rows in answer.answers)
-        self.to_warehouse[source.name].append(AnswerMessage(answer))
-        if self.journal:
-            self.journal.answered(source.name, question, answer)
-
-    def _receive(self, name: str, message: Message) -> None:
-        for event in self.inboxes[name].receive(message):
-            if self.journal:
-                self.journal.arrived(name, event)
-            self._step(event)
-
-    def _step(self, event: Event) -> None:
-        if isinstance(event, TransactionArrived):
-            self.delivered.append(event.transaction.source)
-        for action in self.protocol.step(event):
-            self._carry_out(action)
-
-    def _carry_out(self, action: Action) -> None:
-        match action:
-            case AskSource(_, source, parts):
-                self.counters.queries += 1
-                self.counters.parts += len(parts)
-                self.counters.rows_asked += sum(
-                    part.given.total for part in parts if isinstance(part.given, Bag)
-                )
-                self.to_source[source].append(action)
-                if self.journal:
-                    self.journal.asked(action)
-            case InstallChange():
-                self._install(action)
-            case InstallBatch():
-                for step in steps_of(action):
-                    self._install(step)
-
-    def _install(self, install: InstallChange) -> None:
-        self.states.append(self.states[-1] + install.change)
-        self.claims.append(install.cut)
-        if self.journal:
-            self.journal.installed(install, self.states[-1])
-
-    # -- at the end --------------------------------------------------------------------------------
-
-    def require_finished(self) -> None:
-        """Nothing can happen any more: then nothing may be waiting either (liveness)."""
-        invariant(not self.choices(), "the run is not over")
-        holding = [name for name, inbox in self.inboxes.items() if inbox.holds]
-        invariant(not holding, "messages wait for ever", detail=f"from {holding}")
-        invariant(
-            self.protocol.is_idle,
-            f"{self.protocol.name} waits for ever: nothing can happen, and it is not idle",
+    def _told_answer(self, answer: AnswerArrived) -> Told:
+        parts = self._asked[answer.question].parts
+        rows = ", ".join(
+            self._partial_text(part.term, rows, part.covers | set(part.asks))
+            for part, rows in zip(parts, answer.answers, strict=True)
         )
+        text = f"{rows} (reflects {answer.reflects})"
+        return Told("answer", f"!{answer.question}", text, answers=f"?{answer.question}")
+
+    def _part_text(self, part: Part | KeyedPart) -> str:
+        asks = " ⊗ ".join(part.asks)
+        if isinstance(part, KeyedPart) and part.keys is not None:
+            return f"{rows_text(part.keys)} ⋉ {asks}"
+        if part.given is None:
+            return asks
+        return f"{self._partial_text(part.term, part.given, part.covers)} ⊗ {asks}"
+
+    def _partial_text(self, term: int, rows: Any, covers: frozenset[str]) -> str:
+        """A partial as the papers write it: in the view's order, joined columns once."""
+        # A wrapper may have dropped columns that are no longer needed.
+        distinct = _distinct_columns(self.assemblies[term], covers)
+        return rows_text(rows.only([name for name in distinct if name in rows.schema]))
 
 
-def steps_of(batch: InstallBatch) -> Iterator[InstallChange]:
-    """A batch as the sequence of changes that it stands for: each is a state a reader can ask for."""
-    names = [name for name in batch.change.schema.names if name != TXN]
-    for number, cut, transaction in zip(batch.numbers, batch.cuts, batch.transactions, strict=True):
-        step = Comparison("=", Column(TXN), Literal(number, INTEGER))
-        yield InstallChange(batch.change.where(step).only(names), cut, (transaction,))
+def _distinct_columns(assembly: Assembly, covers: frozenset[str]) -> tuple[str, ...]:
+    """The columns of a partial, without those that a join made equal to an earlier one."""
+    term = assembly.term
+    names = [
+        name
+        for occurrence in term.occurrences
+        if occurrence.alias in covers
+        for name in occurrence.qualified_schema.names
+    ]
+    for predicate in term.predicates:
+        match predicate:
+            case Comparison("=", Column(left), Column(right)) if left in names and right in names:
+                if left != right:
+                    names.remove(max(left, right, key=names.index))
+            case _:
+                pass
+    return tuple(names)

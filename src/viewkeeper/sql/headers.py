@@ -19,8 +19,9 @@ from viewkeeper.views.kept_relations import kept_relations
 from viewkeeper.views.level import DECLARABLE, Level
 from viewkeeper.views.names import listed
 
+# The names of the registry's records that keep views live, which is above us: a test holds them together.
 PROTOCOLS = (
-    "sweep", "nested-sweep", "parallel-sweep", "recompute", "eca", "strobe", "c-strobe", "ring",
+    "batched-sweep", "sweep", "nested-sweep", "parallel-sweep", "recompute", "eca", "strobe", "c-strobe", "ring",
     "quiescent-ring", "ring-terms", "medwrap", "mre", "simplistic", "periodic", "virtual",
 )  # fmt: skip
 REFRESH = ("auto", "incremental", "incremental-strict", "full")

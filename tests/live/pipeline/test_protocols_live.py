@@ -34,7 +34,7 @@ JOIN crm.customers{0} c ON o.cust_id = c.cust_id JOIN geo.regions{0} r ON c.regi
 GROUP BY r.rname
 """
 # Each group has tables of its own, so that it is as good as its own managers, and no better.
-COMPLETE = {"sweep", "parallel_sweep", "simplistic", "c_strobe", "medwrap", "mre"}
+COMPLETE = {"batched_sweep", "sweep", "parallel_sweep", "simplistic", "c_strobe", "medwrap", "mre"}
 STRONG = {
     "nested_sweep": JOIN,
     "strobe": JOIN,
@@ -95,7 +95,8 @@ AFTER = (
 )
 # Messages for the three single updates over n = 4 relations at N = 3 sources, and what the papers say.
 FIGURES = {
-    "sweep": (3 * 6, "2(n-1) per update, here per batch"),
+    "batched_sweep": (3 * 6, "2(n-1) per changed relation of a batch"),
+    "sweep": (3 * 6, "2(n-1) per update"),
     "parallel_sweep": (3 * 6, "2(n-1) per update"),
     "simplistic": (3 * 6, "2(Z-1) per update over Z relations"),
     "c_strobe": (3 * 6, "2(n-1) per insertion that nothing interferes with"),

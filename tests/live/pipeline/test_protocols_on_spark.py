@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from unit.live.live_world import LiveWorld
-from viewkeeper.protocols.choice import LIVE
+from viewkeeper.protocols.registry import LIVE
 from viewkeeper.simulator.generator import Shape, Size, random_scenario
 from viewkeeper.views import Level
 

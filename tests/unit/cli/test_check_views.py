@@ -24,7 +24,7 @@ def checked(capsys, folder) -> tuple[int, dict]:
 def test_a_view_that_can_be_kept_is_told_with_its_protocol(example, capsys):
     code, report = checked(capsys, example)
     assert (code, report["ok"]) == (0, True)
-    assert {view["view"]: view["protocol"] for view in report["views"]}["sales"] == "sweep"
+    assert {view["view"]: view["protocol"] for view in report["views"]}["sales"] == "batched-sweep"
 
 
 BAD = {
@@ -86,7 +86,7 @@ attributes = { customer_id = "id" }
         ("-- protocol: strobe\n", "protocol-below-level"),
         ("-- consistency: strong\n-- protocol: eca\n", "protocol-not-applicable"),
         ("-- consistency: strong\n-- protocol: periodic\n", "bad-period"),
-        ("-- protocol: sweep\n-- refresh: full\n", "protocol-not-applicable"),
+        ("-- protocol: batched-sweep\n-- refresh: full\n", "protocol-not-applicable"),
     ],
 )
 def test_a_view_that_nobody_can_keep_fails_the_check_with_the_reason(

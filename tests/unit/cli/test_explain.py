@@ -76,7 +76,7 @@ def test_a_view_that_groups_says_what_is_kept_beside_it(example, capsys):
     assert totals["reaches"]["level"] == "complete"
     assert any("for MIN" in kept["holds"] for kept in totals["keeps"])
     suits = {each["protocol"] for each in totals["protocols"] if not each["refused_because"]}
-    assert suits == {"sweep", "recompute", "periodic", "virtual"}
+    assert suits == {"batched-sweep", "recompute", "periodic", "virtual"}
     assert execute(["explain", "totals", "--project", str(example)]) == 0
     text = capsys.readouterr().out
     assert "kept beside it" in text

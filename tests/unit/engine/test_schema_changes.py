@@ -116,7 +116,7 @@ def test_a_view_no_longer_rests_on_a_key_that_is_gone():
     after = plan.views(views)
     assert after["v"].definition.terms[0].occurrence("r").key == ()
     assert after["v"].text == text
-    assert after["v"].choice.protocol == "sweep"
+    assert after["v"].choice.protocol == "batched-sweep"
     assert relation_in(plan.evolution.catalog, RelationName("a", "r")).key == ()
 
     # TRUNCATE: what the extent holds of the relation can't be told by the old key.

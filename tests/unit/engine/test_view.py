@@ -22,6 +22,15 @@ def test_a_view_is_kept_by_the_protocol_that_it_names():
 
 
 def test_a_view_that_lost_its_keys_with_a_schema_change_is_kept_by_whoever_can():
-    assert View(UNKEYED, "", origin="what was written").choice.protocol == "sweep"
+    assert View(UNKEYED, "", origin="what was written").choice.protocol == "batched-sweep"
     # Its text is what was written: only a key under it is another one.
-    assert View(UNKEYED, "", evolved={"effect": "untouched"}).choice.protocol == "sweep"
+    assert View(UNKEYED, "", evolved={"effect": "untouched"}).choice.protocol == "batched-sweep"
+
+
+def test_a_view_of_an_old_ledger_that_said_sweep_is_kept_as_it_was_where_sweep_can_not():
+    """The word meant batched SWEEP: a ledger has it in the text and in the tree of a view that evolved."""
+    grouped = replace(example("GROUP BY with COUNT, SUM, AVG"), protocol="sweep")
+    assert View(grouped, "", origin="what was written").choice.protocol == "batched-sweep"
+    linear = replace(example("join, keys left out"), protocol="sweep")
+    kept = View(linear, "", origin="what was written").choice
+    assert (kept.protocol, kept.level) == ("sweep", Level.COMPLETE)

@@ -14,9 +14,8 @@ import pytest
 from viewkeeper.cli import execute
 from viewkeeper.consistency import checker
 from viewkeeper.lab import swarming
-from viewkeeper.lab.trials.choosing import lab_protocols
 from viewkeeper.protocols.messages import Action, AnswerArrived
-from viewkeeper.protocols.registry import PROTOCOLS
+from viewkeeper.protocols.registry import PROTOCOLS, TRIED, Registered
 from viewkeeper.protocols.sweep import Sweep
 
 Capture = pytest.CaptureFixture[str]
@@ -34,6 +33,7 @@ class Forgetful(Sweep):
 @pytest.fixture
 def forgetful(monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setitem(PROTOCOLS, "forgetful", Forgetful)
+    monkeypatch.setitem(TRIED, "forgetful", Registered(Forgetful))
     return "forgetful"
 
 
@@ -60,7 +60,7 @@ def test_sweep_asks_four_queries_per_transaction_over_five_sources(capsys: Captu
     assert document["replay"] is None
 
 
-@pytest.mark.parametrize("protocol", sorted(set(lab_protocols()) - {"naive"}))
+@pytest.mark.parametrize("protocol", sorted(set(TRIED) - {"naive"}))
 def test_every_protocol_runs_in_a_scenario_made_for_it(protocol: str, capsys: Capture) -> None:
     document = told(f"lab run -p {protocol} --seed 5 --search", capsys)
     assert document["protocol"] == protocol
@@ -229,7 +229,7 @@ def test_a_single_seed_is_a_range_too() -> None:
 
 def test_all_protocols_are_listed_with_what_they_assume(capsys: Capture) -> None:
     listed = {entry["name"]: entry for entry in told("lab protocols", capsys)}
-    assert list(listed) == lab_protocols()
+    assert list(listed) == list(TRIED)
     assert set(PROTOCOLS) < set(listed)
     assert listed["eca"]["assumes"]["one_source"] is True
     assert execute(["lab", "protocols"]) == 0

@@ -11,13 +11,14 @@ import pytest
 
 from viewkeeper.cli import execute
 from viewkeeper.lab.trials import ring_trial
+from viewkeeper.protocols.registry import RINGS
 from viewkeeper.protocols.ring_machines import RingSystem
-from viewkeeper.simulator.rings.run import RING_PROTOCOLS, RingOptions
+from viewkeeper.simulator.rings.run import RingOptions
 from viewkeeper.views.definition import RelationName, ViewDefinition
 
 Capture = pytest.CaptureFixture[str]
 MULTI_RELATION = ("medwrap", "mre", "simplistic")
-FAMILIES = (*RING_PROTOCOLS, *MULTI_RELATION)
+FAMILIES = (*RINGS, *MULTI_RELATION)
 
 
 def told(words: str, capsys: Capture, expected: int = 0) -> Any:

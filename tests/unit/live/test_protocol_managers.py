@@ -13,9 +13,9 @@ from viewkeeper.errors import UsageError
 from viewkeeper.live.managers import buffering
 from viewkeeper.live.managers.buffering import BufferedManager
 from viewkeeper.live.questions.batch_end import BatchEnd
-from viewkeeper.protocols.choice import LIVE, PERIODIC, VIRTUAL
 from viewkeeper.protocols.medwrap import Medwrap
 from viewkeeper.protocols.ordered_medwrap import OrderedMedwrap
+from viewkeeper.protocols.registry import LIVE, PERIODIC, VIRTUAL
 from viewkeeper.simulator.generator import Shape, Size, random_scenario
 from viewkeeper.simulator.medwrap.run import medwrap_scenario
 from viewkeeper.views import Level
@@ -48,9 +48,10 @@ def test_a_live_protocol_reaches_the_right_state_after_every_job(name, seed):
 
 
 def test_a_protocol_that_has_no_manager_is_refused_and_not_run_as_another(monkeypatch):
-    """It ran as MEDWRAP, whatever it was: here one that a view may name, and that no list of managers has."""
-    forgotten = replace(LIVE["medwrap"], name="forgotten")
-    monkeypatch.setitem(LIVE, "forgotten", forgotten)
+    """It ran as MEDWRAP, whatever it was."""
+    monkeypatch.setitem(
+        LIVE, "forgotten", replace(LIVE["medwrap"], other_name="forgotten", manager=None)
+    )
     with pytest.raises(UsageError) as caught:
         world_of("forgotten", 0)
     assert caught.value.code == "unknown-protocol"
@@ -65,7 +66,7 @@ def is_right(world: LiveWorld) -> bool:
     return all(state in world.states for state in states) and states[-1] == world.states[-1]
 
 
-@pytest.mark.parametrize("name", ["nested-sweep", "strobe", "eca", "medwrap", "ring"])
+@pytest.mark.parametrize("name", ["sweep", "nested-sweep", "strobe", "eca", "medwrap", "ring"])
 def test_answers_from_cuts_that_are_ahead_would_be_noticed(name, monkeypatch):
     monkeypatch.setattr(BufferedManager, "ahead", lambda manager, questions: ())
     assert not all(is_right(world_of(name, seed)) for seed in SEEDS)

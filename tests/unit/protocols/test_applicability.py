@@ -10,8 +10,8 @@ from viewkeeper.errors import UsageError
 from viewkeeper.protocols.incremental import IncrementalView
 from viewkeeper.protocols.registry import PROTOCOLS, protocol_named
 from viewkeeper.simulator.generator import Size, random_scenario
-from viewkeeper.simulator.scenario import Network
-from viewkeeper.simulator.scheduler import SeededScheduler
+from viewkeeper.simulator.kernel.scheduling import SeededScheduler
+from viewkeeper.simulator.kernel.world import Network
 from viewkeeper.simulator.world import World
 from viewkeeper.views import Grouping, Occurrence, RelationName, Term, ViewDefinition
 from viewkeeper.views.definition import LOCAL, Step

@@ -13,8 +13,8 @@ from viewkeeper.protocols.messages import (
 )
 from viewkeeper.protocols.registry import PROTOCOLS
 from viewkeeper.simulator.generator import Size, random_scenario
+from viewkeeper.simulator.kernel.scheduling import SeededScheduler
 from viewkeeper.simulator.run import judged
-from viewkeeper.simulator.scheduler import SeededScheduler
 from viewkeeper.simulator.world import World
 from viewkeeper.timeline import Transaction
 

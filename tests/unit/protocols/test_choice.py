@@ -9,8 +9,9 @@ import pytest
 
 from docsite.view_classes import EXAMPLES, example, page
 from viewkeeper.errors import UsageError
-from viewkeeper.live.managers.manager_factory import MANAGED
-from viewkeeper.protocols.choice import LIVE, choice_for, period_seconds
+from viewkeeper.live.managers.manager_factory import MADE_BY
+from viewkeeper.protocols.choice import choice_for, period_seconds
+from viewkeeper.protocols.registry import LIVE, Manager
 from viewkeeper.sql.headers import PROTOCOLS
 from viewkeeper.views import Level
 
@@ -30,22 +31,25 @@ def test_every_protocol_that_a_view_may_name_runs_live():
     assert set(LIVE) == set(PROTOCOLS)
 
 
-def test_a_protocol_that_no_list_names_is_refused_and_the_lists_agree():
+def test_a_protocol_that_no_record_names_is_refused():
     error = refused(declared("join, all keys shown", "no-such-protocol"))
     assert error.code == "unknown-protocol"
     assert all(name in error.detail for name in LIVE)
-    assert set(MANAGED) == set(LIVE)
+
+
+def test_every_kind_of_manager_has_one_factory_and_is_some_protocols():
+    assert set(MADE_BY) == set(Manager) == {record.manager for record in LIVE.values()}
 
 
 @pytest.mark.parametrize("name", sorted(EXAMPLES))
-def test_without_a_choice_sweep_keeps_what_can_be_kept_from_changes(name):
+def test_without_a_choice_batched_sweep_keeps_what_can_be_kept_from_changes(name):
     choice = choice_for(example(name))
     assert choice.why
     if name == "sums of doubles":
         assert (choice.protocol, choice.level) == ("recompute", Level.STRONG)
         assert "over doubles" in " ".join(choice.why)
     else:
-        assert (choice.protocol, choice.level) == ("sweep", Level.COMPLETE)
+        assert (choice.protocol, choice.level) == ("batched-sweep", Level.COMPLETE)
 
 
 def test_the_reasons_speak_of_level_keys_and_sources():
@@ -58,13 +62,19 @@ def test_the_reasons_speak_of_level_keys_and_sources():
     assert "nothing is asked" in " ".join(choice_for(example("one relation")).why)
 
 
-def test_copies_are_kept_by_sweep_alone():
+def test_copies_are_kept_by_batched_sweep_alone():
     keep = {"keep": str(example("join, all keys shown").relations[0])}
     choice = choice_for(declared("join, all keys shown", **keep))
-    assert choice.protocol == "sweep"
+    assert choice.protocol == "batched-sweep"
     assert keep["keep"] in " ".join(choice.why)
-    assert choice_for(declared("join, all keys shown", "sweep", **keep)).protocol == "sweep"
-    for more in ({"protocol": "strobe"}, {"refresh": "full"}, {"protocol": "recompute"}):
+    named = declared("join, all keys shown", "batched-sweep", **keep)
+    assert choice_for(named).protocol == "batched-sweep"
+    for more in (
+        {"protocol": "strobe"},
+        {"protocol": "sweep"},
+        {"refresh": "full"},
+        {"protocol": "recompute"},
+    ):
         error = refused(declared("join, all keys shown", **keep, **more))
         assert error.code == "protocol-not-applicable"
         assert "keep" in error.message
@@ -88,7 +98,8 @@ def test_copies_that_would_be_in_vain_are_not_made_and_it_is_said():
         ("DISTINCT", "ring-terms", "removes duplicates"),
         ("MIN, MAX", "nested-sweep", "groups"),
         ("outer join", "medwrap", "groups"),
-        ("sums of doubles", "sweep", "can't be maintained from changes"),
+        ("sums of doubles", "batched-sweep", "can't be maintained from changes"),
+        ("DISTINCT", "sweep", "removes duplicates"),
     ],
 )
 def test_a_protocol_that_does_not_suit_the_view_is_refused_with_its_reason(name, protocol, words):
@@ -105,7 +116,7 @@ def test_a_protocol_below_the_declared_level_is_refused():
 
 def test_refresh_decides_whether_a_view_is_computed_anew():
     assert choice_for(declared("one relation", refresh="full")).protocol == "recompute"
-    assert choice_for(declared("one relation", refresh="incremental")).protocol == "sweep"
+    assert choice_for(declared("one relation", refresh="incremental")).protocol == "batched-sweep"
     assert choice_for(declared("sums of doubles", refresh="auto")).protocol == "recompute"
     strict = refused(declared("sums of doubles", refresh="incremental-strict"))
     assert strict.code == "not-incremental"
@@ -115,10 +126,20 @@ def test_refresh_decides_whether_a_view_is_computed_anew():
     assert both.code == "protocol-not-applicable"
 
 
-def test_copies_are_for_sweep_alone():
+def test_copies_are_for_batched_sweep_alone():
     error = refused(declared("join, all keys shown", "ring", keep="s2.t"))
-    assert "only sweep in batches reads copies" in error.detail
-    assert choice_for(declared("join, all keys shown", "sweep", keep="s2.t")).protocol == "sweep"
+    assert "only batched-sweep reads copies" in error.detail
+
+
+def test_sweep_is_the_papers_and_says_what_is_cheaper():
+    """It was the word for batched SWEEP once: where SWEEP can't keep a view, the hint says what to write."""
+    choice = choice_for(declared("join, all keys shown", "sweep"))
+    assert (choice.protocol, choice.is_incremental) == ("sweep", False)
+    assert "batched-sweep asks once for many" in " ".join(choice.why)
+    grouped = refused(declared("GROUP BY with COUNT, SUM, AVG", "sweep"))
+    assert "`-- protocol: batched-sweep`" in grouped.hint
+    # What batched SWEEP can't keep either is not sent there.
+    assert "batched-sweep" not in refused(declared("sums of doubles", "sweep")).hint
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ from viewkeeper.protocols.messages import (
 )
 from viewkeeper.protocols.sweep import Sweep
 from viewkeeper.simulator.generator import Shape, Size, random_scenario
+from viewkeeper.simulator.kernel.world import Network
 from viewkeeper.simulator.run import simulated
-from viewkeeper.simulator.scenario import Network
 
 
 class Patient(BatchedSweep):

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as xml
 import pytest
 
 from viewkeeper.simulator.charts import chart_lines, lanes_of, svg_chart, wrapped
-from viewkeeper.simulator.journal import Entry
+from viewkeeper.simulator.kernel.journal import Entry
 from viewkeeper.simulator.plots import Panel, linear_ticks, log_ticks, merged, small_multiples
 from viewkeeper.simulator.scenario_file import load_scenario, played, shipped_names
 

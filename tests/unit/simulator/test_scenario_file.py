@@ -9,7 +9,7 @@ import pytest
 from viewkeeper.algebra import Bag
 from viewkeeper.errors import UsageError
 from viewkeeper.protocols.registry import PROTOCOLS
-from viewkeeper.simulator.journal import Journal
+from viewkeeper.simulator.kernel.journal import Journal
 from viewkeeper.simulator.scenario_file import (
     load_scenario,
     played,

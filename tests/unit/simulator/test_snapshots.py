@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from viewkeeper.simulator.exploration import Snapshots
+from viewkeeper.simulator.kernel.exploration import Snapshots
 
 
 def test_a_snapshot_does_not_depend_on_the_order_inside_a_set() -> None:

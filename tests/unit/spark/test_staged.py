@@ -26,10 +26,9 @@ from viewkeeper.protocols.messages import (
     TransactionArrived,
 )
 from viewkeeper.simulator.generator import Size, random_scenario
+from viewkeeper.simulator.kernel.scheduling import SeededScheduler, run_to_end
+from viewkeeper.simulator.kernel.world import Network
 from viewkeeper.simulator.run import judged
-from viewkeeper.simulator.scenario import Network
-from viewkeeper.simulator.scheduler import SeededScheduler
-from viewkeeper.simulator.scheduling import run_to_end
 from viewkeeper.simulator.world import World
 from viewkeeper.sql.parser import parse_view
 from viewkeeper.timeline import Transaction

@@ -10,10 +10,10 @@ from typing import Any
 
 from viewkeeper.errors import UsageError
 from viewkeeper.lab.comparisons.comparing import SECTIONS
-from viewkeeper.lab.journals import FactsJournal
 from viewkeeper.protocols.messages import Protocol
 from viewkeeper.protocols.registry import PROTOCOLS
 from viewkeeper.simulator.generator import Shape, Size
+from viewkeeper.simulator.kernel.journal import Journal
 from viewkeeper.simulator.plots import Panel
 from viewkeeper.simulator.run import simulated
 
@@ -69,18 +69,18 @@ def staleness(protocol: type[Protocol], sources: int) -> float:
     size = Size(sources, TRANSACTIONS, Shape.CHAIN, assumes.keys, assumes.one_source)
     behind: list[int] = []
     for seed in SEEDS:
-        journal = FactsJournal()
+        journal = Journal()
         simulated(protocol, seed, size, journal=journal)
         behind += _behind(journal)
     return sum(behind) / len(behind)
 
 
-def _behind(journal: FactsJournal) -> list[int]:
+def _behind(journal: Journal) -> list[int]:
     committed = shown = 0
     found = []
-    for index, entry in enumerate(journal.entries):
+    for entry in journal.entries:
         committed += entry.kind == "commit"
-        cut = journal.facts.get(index, {}).get("cut")
-        shown = shown if cut is None else sum(cut.values())
+        if "cut" in entry.facts:
+            shown = sum(dict(entry.facts["cut"]).values())
         found.append(committed - shown)
     return found

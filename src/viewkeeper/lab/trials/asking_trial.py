@@ -9,9 +9,9 @@ from typing import Any
 from viewkeeper.errors import UsageError
 from viewkeeper.lab.trials.trial import Trial, Wish, settings_of
 from viewkeeper.protocols.messages import Assumptions, Protocol
-from viewkeeper.simulator.journal import Journal
+from viewkeeper.simulator.kernel.journal import Journal
+from viewkeeper.simulator.kernel.world import Network
 from viewkeeper.simulator.run import Outcome, simulated
-from viewkeeper.simulator.scenario import Network
 from viewkeeper.views.level import Level
 
 

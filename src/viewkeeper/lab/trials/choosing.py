@@ -9,24 +9,14 @@ from viewkeeper.lab.trials.asking_trial import AskingTrial, asking_trial
 from viewkeeper.lab.trials.medwrap_trial import MEDIATED, VARIANTS, multi_relation_trial
 from viewkeeper.lab.trials.ring_trial import ring_trial, ring_variants
 from viewkeeper.lab.trials.trial import Trial, Wish
-from viewkeeper.protocols.registry import PROTOCOLS, unknown_protocol
-from viewkeeper.protocols.simplistic import Simplistic
+from viewkeeper.protocols.registry import PROTOCOLS, RINGS, TRIED, World, unknown_protocol
 from viewkeeper.simulator.generator import Shape, Size
-from viewkeeper.simulator.rings.run import RING_PROTOCOLS
-from viewkeeper.simulator.scenario import Network
-
-# These have several relations at a source, also where the view manager of the same name has not.
-MULTI_RELATION = (*MEDIATED, Simplistic.name)
-
-
-def lab_protocols() -> list[str]:
-    """The names of all that can be tried."""
-    return list(dict.fromkeys((*PROTOCOLS, *RING_PROTOCOLS, *MULTI_RELATION)))
+from viewkeeper.simulator.kernel.world import Network
 
 
 def variants_of(name: str) -> list[str]:
     """What `--variant` takes for a protocol."""
-    if name in RING_PROTOCOLS:
+    if name in RINGS:
         return list(ring_variants(name))
     return list(VARIANTS) if name in MEDIATED else []
 
@@ -55,10 +45,11 @@ def wish(
 def chosen_trial(name: str, wanted: Wish) -> Trial:
     """The trial that this means; raises UsageError on a name or an option that does not fit."""
     _require_known(name)
-    if name in RING_PROTOCOLS:
-        return ring_trial(name, wanted)
-    if name in MULTI_RELATION:
-        return multi_relation_trial(name, wanted)
+    match TRIED[name].world:
+        case World.RING:
+            return ring_trial(name, wanted)
+        case World.SEVERAL_RELATIONS:
+            return multi_relation_trial(name, wanted)
     return asking_trial(PROTOCOLS[name], wanted)
 
 
@@ -87,6 +78,5 @@ def required(protocol: str | None) -> str:
 
 
 def _require_known(name: str) -> None:
-    known = lab_protocols()
-    if name not in known:
-        raise unknown_protocol(name, known)
+    if name not in TRIED:
+        raise unknown_protocol(name, TRIED)

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from viewkeeper.errors import UsageError, invariant
+from viewkeeper.errors import UsageError
 from viewkeeper.lab.trials.asking_trial import asking_lines
 from viewkeeper.lab.trials.trial import Trial, Wish, settings_of
 from viewkeeper.protocols.medwrap_messages import Detection
 from viewkeeper.protocols.simplistic import Simplistic
-from viewkeeper.simulator.journal import Journal
-from viewkeeper.simulator.medwrap.journal import MedwrapJournal
+from viewkeeper.simulator.kernel.journal import Journal
+from viewkeeper.simulator.kernel.scheduling import SeededScheduler, run_to_end
 from viewkeeper.simulator.medwrap.run import (
     RELATIONS_PER_SOURCE_MAX,
     MedwrapOptions,
@@ -21,8 +21,6 @@ from viewkeeper.simulator.medwrap.run import (
 )
 from viewkeeper.simulator.run import Outcome, judged
 from viewkeeper.simulator.scenario import Scenario
-from viewkeeper.simulator.scheduler import SeededScheduler
-from viewkeeper.simulator.scheduling import run_to_end
 from viewkeeper.simulator.world import World
 from viewkeeper.views.level import Level
 
@@ -69,19 +67,14 @@ class MedwrapTrial(MultiRelationTrial):
         return self.options.level
 
     def outcome(self, seed: int, journal: Journal | None = None) -> Outcome:
-        own = journal if isinstance(journal, MedwrapJournal) else None
-        invariant(own is journal, "wrappers have a journal of their own")
         return simulated_medwrap(
             self.options,
             seed,
             self.scenario(seed),
             self.network,
             search=self.wish.search,
-            journal=own,
+            journal=journal,
         )
-
-    def new_journal(self) -> MedwrapJournal:
-        return MedwrapJournal()
 
     def measures(self, outcome: Outcome) -> dict[str, Any]:
         counted = ("relational_conflicts", "source_conflicts")

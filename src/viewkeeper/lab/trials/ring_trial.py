@@ -6,16 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from viewkeeper.errors import UsageError, invariant
+from viewkeeper.errors import UsageError
 from viewkeeper.lab.trials.trial import Trial, Wish, settings_of
 from viewkeeper.protocols.quiescent_ring import QuiescentRing, Refresh
 from viewkeeper.protocols.ring_terms import RingTerms
-from viewkeeper.simulator.journal import Journal
+from viewkeeper.simulator.kernel.journal import Journal
+from viewkeeper.simulator.kernel.world import Network
 from viewkeeper.simulator.rings.costs import ring_latencies
-from viewkeeper.simulator.rings.journal import RingJournal
 from viewkeeper.simulator.rings.run import RingOptions, simulated_ring
 from viewkeeper.simulator.run import Outcome
-from viewkeeper.simulator.scenario import Network
 from viewkeeper.views.level import Level
 
 # How busy the sources are while latencies are counted: together, updates in each message delay.
@@ -49,13 +48,8 @@ class RingTrial(Trial):
         return self.options.level
 
     def outcome(self, seed: int, journal: Journal | None = None) -> Outcome:
-        own = journal if isinstance(journal, RingJournal) else None
-        invariant(own is journal, "a ring has a journal of its own")
         search = self.wish.search
-        return simulated_ring(self.options, seed, self.size, search=search, journal=own)
-
-    def new_journal(self) -> RingJournal:
-        return RingJournal()
+        return simulated_ring(self.options, seed, self.size, search=search, journal=journal)
 
     def measures(self, outcome: Outcome) -> dict[str, Any]:
         """Latencies come from a second run with the same seed, in which every message takes one delay.

@@ -13,9 +13,9 @@ from typing import Any
 
 from viewkeeper.errors import UsageError
 from viewkeeper.simulator.generator import Size
-from viewkeeper.simulator.journal import Journal
+from viewkeeper.simulator.kernel.journal import Journal
+from viewkeeper.simulator.kernel.world import Network
 from viewkeeper.simulator.run import Outcome
-from viewkeeper.simulator.scenario import Network
 from viewkeeper.views.level import Level
 
 
@@ -49,10 +49,6 @@ class Trial(ABC):
     @abstractmethod
     def outcome(self, seed: int, journal: Journal | None = None) -> Outcome:
         """Run one seed; raises InvariantViolated when the protocol contradicts itself or gets stuck."""
-
-    def new_journal(self) -> Journal:
-        """One that understands this world's messages."""
-        return Journal()
 
     def measures(self, outcome: Outcome) -> dict[str, Any]:
         """What else is known of a run in this world, for JSON."""

@@ -15,21 +15,17 @@ from viewkeeper.live.managers.live import IncrementalManager, LiveManager, prune
 from viewkeeper.live.managers.medwrap import MedwrapManager, MreManager
 from viewkeeper.live.managers.protocol import ProtocolManager
 from viewkeeper.live.managers.recompute import RecomputeManager
-from viewkeeper.live.managers.ring import MakeSystem, RingManager
+from viewkeeper.live.managers.ring import RingManager
 from viewkeeper.live.questions.change_tables import ChangeTables
 from viewkeeper.live.questions.stores import Stores
-from viewkeeper.protocols.c_strobe import CStrobe
-from viewkeeper.protocols.choice import PERIODIC, RECOMPUTE, SWEEP, VIRTUAL
-from viewkeeper.protocols.eca import ECA
-from viewkeeper.protocols.messages import Protocol
-from viewkeeper.protocols.nested_sweep import NestedSweep
-from viewkeeper.protocols.parallel_sweep import ParallelSweep
-from viewkeeper.protocols.quiescent_ring import QuiescentRing
-from viewkeeper.protocols.registry import unknown_protocol
-from viewkeeper.protocols.ring import Ring
-from viewkeeper.protocols.ring_terms import RingTerms
-from viewkeeper.protocols.simplistic import Simplistic
-from viewkeeper.protocols.strobe import Strobe
+from viewkeeper.protocols.registry import (
+    LIVE,
+    PROTOCOLS,
+    RINGS,
+    Manager,
+    Registered,
+    unknown_protocol,
+)
 from viewkeeper.sources.interface import Source
 from viewkeeper.spark.session import Spark
 from viewkeeper.spark.staged import Staging
@@ -37,18 +33,6 @@ from viewkeeper.views.assembly import Contents, WholeView
 from viewkeeper.views.pruning import pruned
 from viewkeeper.views.upkeep import InitialContents
 from viewkeeper.warehouse.warehouse import Warehouse
-
-_ASKING: dict[str, type[Protocol]] = {
-    kind.name: kind for kind in (NestedSweep, ParallelSweep, Simplistic, Strobe, CStrobe, ECA)
-}
-_RINGS: dict[str, MakeSystem] = {
-    kind.name: kind.system for kind in (Ring, QuiescentRing, RingTerms)
-}
-_MEDIATING: dict[str, type[MedwrapManager]] = {"medwrap": MedwrapManager, "mre": MreManager}
-_RECOMPUTING = (RECOMPUTE, PERIODIC, VIRTUAL)
-
-# Every protocol that has a manager: the same as those that a view may name, which a test holds.
-MANAGED = (SWEEP, *_ASKING, *_RINGS, *_MEDIATING, *_RECOMPUTING)
 
 
 @dataclass(frozen=True)
@@ -64,30 +48,22 @@ class ManagerFactory:
     epochs: Epochs
 
     def manager(self, view: View) -> LiveManager:
-        """The view's manager, which begins at what is committed when its first job comes.
+        """The view's manager, which begins at what is committed when its first job comes."""
+        record = LIVE[view.choice.protocol]
+        if record.manager is None:
+            raise unknown_protocol(record.name, LIVE)
+        return MADE_BY[record.manager](self, view, record)
 
-        Raises UsageError for a protocol that has none.
-        """
-        definition, choice = view.definition, view.choice
-        if choice.is_incremental:
-            return IncrementalManager(
-                definition,
-                self.staging,
-                self.group_sources,
-                self.changes,
-                lambda: self._stores(view),
-            )
-        kinds = {name: self.sources[name].kind for name in definition.sources}
-        inputs = ManagerInputs(definition, self.changes, lambda: self._extent(view.name), kinds)
-        if choice.is_recomputed:
-            return RecomputeManager(inputs, self.spark.bulk)
-        if choice.protocol in _RINGS:
-            return RingManager(inputs, _RINGS[choice.protocol])
-        if choice.protocol in _ASKING:
-            return ProtocolManager(inputs, _ASKING[choice.protocol])
-        if choice.protocol in _MEDIATING:
-            return _MEDIATING[choice.protocol](inputs)
-        raise unknown_protocol(choice.protocol, MANAGED)
+    def inputs(self, view: View) -> ManagerInputs:
+        """What a manager needs that buffers transactions until its job."""
+        kinds = {name: self.sources[name].kind for name in view.definition.sources}
+        return ManagerInputs(view.definition, self.changes, lambda: self._extent(view.name), kinds)
+
+    def incremental(self, view: View, record: Registered) -> LiveManager:
+        stores = lambda: self._stores(view)  # noqa: E731
+        return IncrementalManager(
+            view.definition, self.staging, self.group_sources, self.changes, stores
+        )
 
     def _stores(self, view: View) -> Stores:
         stores = pruned_upkeep(view.definition).stores
@@ -96,6 +72,17 @@ class ManagerFactory:
     def _extent(self, view: str) -> pa.Table:
         snapshot = Warehouse(self.epochs.writer.storage).snapshot()
         return snapshot.read_arrow(view, with_count=True)
+
+
+# One factory for each kind of manager that the registry names.
+MADE_BY: dict[Manager, Callable[[ManagerFactory, View, Registered], LiveManager]] = {
+    Manager.INCREMENTAL: ManagerFactory.incremental,
+    Manager.PROTOCOL: lambda f, view, it: ProtocolManager(f.inputs(view), PROTOCOLS[it.name]),
+    Manager.RING: lambda f, view, it: RingManager(f.inputs(view), RINGS[it.name].system),
+    Manager.MEDWRAP: lambda f, view, it: MedwrapManager(f.inputs(view)),
+    Manager.MRE: lambda f, view, it: MreManager(f.inputs(view)),
+    Manager.RECOMPUTE: lambda f, view, it: RecomputeManager(f.inputs(view), f.spark.bulk),
+}
 
 
 def filled(view: View, contents: Contents, share: Callable[[Any], Any]) -> FilledView:

@@ -16,8 +16,8 @@ from viewkeeper.errors import UsageError
 from viewkeeper.live.jobs import StageFolder
 from viewkeeper.live.questions.change_tables import ChangeTables
 from viewkeeper.live.reading.contents import Reading, narrowed
-from viewkeeper.protocols.choice import VIRTUAL
 from viewkeeper.protocols.messages import Reflected
+from viewkeeper.protocols.registry import VIRTUAL
 from viewkeeper.sources.interface import Source
 from viewkeeper.spark.staged import Staging
 from viewkeeper.sql.headers import read_headers

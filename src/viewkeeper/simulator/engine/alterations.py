@@ -53,6 +53,8 @@ class Alterations:
                 return Alter(name, _without(schema, "v"))
             case "drop" if len(tables) > 1:
                 return Alter(name)
+            case "drop now":
+                return Alter(name)
             case "rewrite":
                 return Alter(name, schema, rewritten=self._rows(schema))
             case "key" if "i" in schema:

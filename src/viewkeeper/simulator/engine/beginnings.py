@@ -13,7 +13,7 @@ from viewkeeper.engine.succession import read_by
 from viewkeeper.engine.view import View
 from viewkeeper.evolution.knowledge_file import entries_of, read_knowledge
 from viewkeeper.simulator.engine.sources import SimulatedSource, position
-from viewkeeper.simulator.engine.updates import Table, Update
+from viewkeeper.simulator.engine.updates import Table, Update, Write
 from viewkeeper.simulator.engine.warehouse import SimulatedLedger
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import LOCAL, RelationName
@@ -41,11 +41,26 @@ class EngineScenario:
     slow: frozenset[str] = frozenset()
     # Whether the sources rarely do something before everything else that can happen has happened.
     is_calm: bool = False
+    # Whether kills come when a schema change was applied.
+    is_restless: bool = False
 
     @property
     def runs_min(self) -> int:
         """How many runs it takes until no view is to come or to go."""
         return max([1, *self.written.values(), *self.deleted.values()])
+
+    @property
+    def updates(self) -> tuple[Update, ...]:
+        return tuple(update for script in self.scripts.values() for update in script)
+
+    @property
+    def has_ties(self) -> bool:
+        """Whether some transactions are parts of global ones."""
+        return any(isinstance(update, Write) and update.tie for update in self.updates)
+
+    @property
+    def changes_schemas(self) -> bool:
+        return not all(isinstance(update, Write) for update in self.updates)
 
     def views_in(self, run: int) -> dict[str, View]:
         """The views that are written down when a run begins."""
@@ -85,7 +100,7 @@ def starts_of(
     for name, source in sources.items():
         known = [cut[name]["n"] for cut in standing.values() if name in cut]
         routed[name] = min(known) if known else source.start
-    evolution = _evolution(scenario, views, new, routed, sources)
+    evolution = _evolution(scenario, views, new, sources)
     used = {n for view in new for n in views[view].definition.sources}
     resumed = {n for cut in standing.values() for n in cut}
     present = {n: position(sources[n].start) for n in sorted(used & resumed)}
@@ -115,13 +130,12 @@ def _evolution(
     scenario: EngineScenario,
     views: Mapping[str, View],
     new: frozenset[str],
-    routed: Mapping[str, int],
     sources: Mapping[str, SimulatedSource],
 ) -> Evolution:
-    """What relations are known as: as the views know them, others as they are where feeds begin."""
+    """What relations are known as: as the views know them, others as a run finds them when it begins."""
     relations: dict[RelationName, CatalogRelation] = {}
     for name, source in sources.items():
-        for relation, table in source.history[routed[name]].items():
+        for relation, table in source.now.items():
             known = RelationName(name, relation)
             relations[known] = CatalogRelation(known, table.rows.schema, table.key)
     # New views are written over the present; of what others read they are brought to where those stand.

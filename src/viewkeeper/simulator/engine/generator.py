@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,6 +47,10 @@ class Mix:
     has_replacements: bool = False
     # Views show the keys of all that they join, and every relation may be replaced: what Map-VA needs.
     shows_keys: bool = False
+    # Instead of single changes: these kinds, each of the table that had this name at first, one after the other.
+    sequence: tuple[tuple[str, str], ...] = ()
+    # Runs are killed when a schema change was applied, rather than at any time.
+    is_restless: bool = False
     # Views come and go between runs.
     has_new_views: bool = False
     # Schema changes come several at a time, at one source or at all.
@@ -110,6 +114,7 @@ class _Draw:
             limits=limits,
             slow=frozenset(slow),
             is_calm=mix.is_calm,
+            is_restless=mix.is_restless,
         )
 
     def _runs(self, views: Mapping[str, View], view: str, run: int) -> dict[str, int]:
@@ -210,6 +215,8 @@ class _Draw:
         kinds = ["write"] * mix.transactions + ["alter"] * mix.schema_changes
         kinds += ["global"] * mix.global_transactions
         self._random.shuffle(kinds)
+        if mix.sequence:
+            kinds.sort(key=lambda kind: kind == "alter")  # when the views have been filled
         scripts: dict[str, list[Update]] = {source: [] for source in self._sources}
         for number, kind in enumerate(kinds):
             source = self._random.choice(used)
@@ -218,7 +225,7 @@ class _Draw:
                     scripts[source].append(self._write(source))
                 case "alter":
                     for each in self._altered(source, used):
-                        scripts[each].append(self._alter(each))
+                        scripts[each] += self._changes_of(each)
                 case _:
                     parts = self._random.sample(used, min(2, len(used)))
                     tie = (f"g{number}", len(parts))
@@ -273,11 +280,23 @@ class _Draw:
         taken = {tuple(each[p] for p in places) for each in others}
         return row if places and tuple(copy[p] for p in places) in taken else copy
 
-    def _alter(self, source: str) -> Alter | Statement:
+    def _changes_of(self, source: str) -> Iterator[Update]:
+        if not self._mix.sequence:
+            yield self._alter(source, self._now[source], self._mix.kinds)
+        for first, kind in self._mix.sequence:
+            # Names that a rename gives begin with the one before.
+            names = [name for name in self._now[source] if name.startswith(first)]
+            if names:
+                yield self._alter(source, {n: self._now[source][n] for n in names}, (kind,))
+            if self._random.random() < 0.3:
+                yield self._write(source)
+
+    def _alter(
+        self, source: str, tables: Mapping[str, Table], kinds: tuple[str, ...]
+    ) -> Alter | Statement:
         self._fresh += 1
-        tables = self._now[source]
         draw = alterations.Alterations(self._random, self._row, f"{self._fresh}")
-        update = draw.drawn(tables, self._mix.kinds)
+        update = draw.drawn(tables, kinds)
         for alter in update.alters if isinstance(update, Statement) else (update,):
             self._now[source] = altered(self._now[source], alter)
         return update

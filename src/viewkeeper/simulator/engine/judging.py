@@ -2,27 +2,24 @@
 
 A state claims a cut. Each of its views must be its own definition evaluated over the sources at that cut, cuts must
 never go back, and unless a view was filled, one state and the next differ by one transaction (or by the parts of one
-global transaction) that concerns the views. At the end everything is shown. Where schemas never change, the
-independent checker decides once more, by search, without any claim.
+global transaction) that concerns the views. At the end everything is shown. The independent checker decides once more,
+by search, without any claim (`searching`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from viewkeeper.algebra import Bag
-from viewkeeper.algebra.types import Schema
-from viewkeeper.consistency import SourceHistories, check
-from viewkeeper.consistency.checker import Undecided
 from viewkeeper.engine.view import View
 from viewkeeper.simulator.engine.promises import broken_promises
-from viewkeeper.simulator.engine.sources import SimulatedSource
-from viewkeeper.simulator.engine.updates import Tables, Write, reshaped
+from viewkeeper.simulator.engine.readers import common_cut, read_together
+from viewkeeper.simulator.engine.searching import parts_of, searched
+from viewkeeper.simulator.engine.shapes import fitting
 from viewkeeper.simulator.engine.warehouse import Shown
 from viewkeeper.simulator.engine.world import EngineWorld
 from viewkeeper.sources.interface import SchemaChange, SourceTransaction
-from viewkeeper.timeline import Transaction
 from viewkeeper.views.assembly import WholeView
 from viewkeeper.views.definition import RelationName, ViewDefinition
 from viewkeeper.views.level import Level
@@ -67,6 +64,7 @@ class _Judge:
         yield from self._wrong_states()
         yield from self._wrong_order()
         yield from self._wrong_end()
+        yield from self._read_apart()
         yield from self._search()
 
     def _wrong_states(self) -> Iterator[str]:
@@ -95,7 +93,7 @@ class _Judge:
             source = self._world.sources.get(name.source)
             if source is None:
                 continue
-            rows = _fitting(source, cut[name.source], name.relation, schema)
+            rows = fitting(source, cut[name.source], name.relation, schema)
             if rows is None:
                 return f"{name} is not there with {schema}"
             found[name] = rows.only(schema.names)
@@ -156,101 +154,26 @@ class _Judge:
             if isinstance(expected, str) or expected != world.ledger.extents[name]:
                 yield f"{name} ends as {world.ledger.extents[name]}, not as {expected}"
 
-    def _search(self) -> Iterator[str]:
-        """The independent checker, without claims, of each view alone where no schema changes."""
-        world = self._world
-        scripts = world.scenario.scripts.values()
-        if not all(isinstance(update, Write) for script in scripts for update in script):
+    def _read_apart(self) -> Iterator[str]:
+        """Views of several groups that a reader got at different cuts. Where schemas change, names of relations do not
+        say which entries of a log a view reads: not judged."""
+        if self._world.scenario.changes_schemas:
             return
-        for name, view in world.ledger.views.items():
-            shown = [each for each in world.ledger.shown if name in each.rows]
-            if not shown or name in world.ledger.ended:
-                continue
-            definition = pruned(view.definition)
-            histories = _histories(world, definition, shown[0].cut)
-            states = [(each.rows[name],) for each in shown]
-            try:
-                verdict = check([definition], histories, states)
-            except Undecided:
-                continue
-            fills = sum(not each.is_step for each in shown)
-            # Views that move together show what the weakest of them shows.
-            is_complete = fills == 1 and all(map(self._is_complete, shown))
-            wanted = Level.COMPLETE if is_complete else Level.STRONG
-            if any(update.tie for s in scripts for update in s if isinstance(update, Write)):
-                wanted = min(wanted, Level.STRONG)
-            if _is_convergent(view):
-                wanted = Level.CONVERGENT
-            if not verdict.meets(wanted):
-                yield f"{name} is {verdict.level}, not {wanted}: {verdict.problem}"
+        for states in read_together(self._world.ledger.numbers):
+            cut = common_cut(states, self._world.sources)
+            self._world.counts["reads of several views"] += 1
+            for state in states:
+                if self._at(state.view.definition, cut) != state.rows:
+                    yield f"{state.view.name} of number {state.number} is read, which is not at {cut}"
+                    return
 
-
-def _histories(
-    world: EngineWorld, definition: ViewDefinition, start: Mapping[str, float]
-) -> SourceHistories:
-    schemas = {
-        o.name: o.schema
-        for t in definition.all_terms
-        for o in t.occurrences
-        if o.source in world.sources
-    }
-    initial = {
-        n: world.sources[n.source].at(start[n.source])[n.relation].rows.only(s.names)
-        for n, s in schemas.items()
-    }
-    scripts: dict[str, list[Transaction]] = {}
-    for source in definition.sources:
-        known = world.sources[source]
-        found = scripts[source] = []
-        for number in range(int(start[source]) + 1, known.end + 1):
-            before, after = known.history[number - 1], known.history[number]
-            changes = tuple(
-                (n, after[n.relation].rows.only(s.names) + -before[n.relation].rows.only(s.names))
-                for n, s in schemas.items()
-                if n.source == source
-            )
-            found.append(Transaction(source, len(found) + 1, changes))
-    return SourceHistories(initial, scripts)
+    def _search(self) -> Iterator[str]:
+        """The independent checker, without claims."""
+        for part in parts_of(self._world):
+            problem = searched(self._world, part)
+            if problem is not None:
+                yield problem
 
 
 def _is_convergent(view: View) -> bool:
     return view.definition.level is Level.CONVERGENT
-
-
-def _fitting(source: SimulatedSource, at: float, relation: str, schema: Schema) -> Bag | None:
-    """A relation at a cut; where only a later schema has what is read, in the shape of that one."""
-    tables = dict(source.at(at))
-    changes = source.changes_behind(at)
-    number = at
-    while True:
-        table = tables.get(relation)
-        if table is not None and all(
-            f.name in table.rows.schema and table.rows.schema.type_of(f.name) == f.type
-            for f in schema
-        ):
-            return table.rows
-        following = next(changes, None)
-        if following is None:
-            return None
-        number, change = following
-        tables = _reshaped(source, tables, number, change)
-
-
-def _reshaped(
-    source: SimulatedSource, tables: Tables, number: float, change: SchemaChange
-) -> Tables:
-    """Tables after a schema change alone, as if no transaction had come between."""
-    after = dict(tables)
-    table = after.pop(change.relation, None)
-    if table is None:
-        return after
-    if change.renamed_to is not None:
-        after[change.renamed_to] = table
-    elif change.after is not None and change.rewrites:
-        rewritten = source.at(number).get(change.relation)
-        if rewritten is not None:  # else the same statement gave it another name
-            after[change.relation] = rewritten
-    elif change.after is not None:
-        rows = reshaped(table.rows, change.after.schema, change.renamed_columns)
-        after[change.relation] = replace(table, rows=rows)
-    return after

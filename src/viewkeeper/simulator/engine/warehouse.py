@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from viewkeeper.algebra import Bag
 from viewkeeper.engine.view import View
+from viewkeeper.simulator.engine.readers import Numbers
 from viewkeeper.sources.interface import Position, SchemaChange
 
 Positions = dict[str, Position]
@@ -35,19 +36,23 @@ class SimulatedLedger:
     ties: list[tuple[str, ...]] = field(default_factory=list)
     shown: list[Shown] = field(default_factory=list)
     commits: int = 0
+    numbers: Numbers = field(default_factory=Numbers)
 
     @property
     def standing(self) -> dict[str, Positions]:
         return {v: at for v, at in self.positions.items() if v not in self.ended}
 
-    def show(self, views: Iterable[str], cut: Mapping[str, float], *, is_step: bool = True) -> None:
-        """Remember what these views show now."""
+    def show(
+        self, views: Iterable[str], cut: Mapping[str, float], state: int, *, is_step: bool = True
+    ) -> None:
+        """Remember what these views show now: in the next entry's state of that number, from 1; 0 where it has none."""
         names = [name for name in views if name in self.extents and name not in self.ended]
-        self.shown.append(
-            Shown(
-                {name: self.extents[name] for name in names},
-                {name: self.views[name] for name in names},
-                dict(cut),
-                is_step,
-            )
-        )
+        rows = {name: self.extents[name] for name in names}
+        definitions = {name: self.views[name] for name in names}
+        self.shown.append(Shown(rows, definitions, dict(cut), is_step))
+        self.numbers.show(definitions, rows, cut, self.numbers.last + state)
+
+    def enter(self, states: int, places: str = "") -> None:
+        """An entry is written: this number of states, and the positions of now."""
+        standing = {v: at for v, at in self.standing.items() if v in self.extents}
+        self.numbers.enter(standing, states, places)

@@ -31,6 +31,7 @@ from viewkeeper.simulator.engine.computing import Contents
 from viewkeeper.simulator.engine.managers import Managers
 from viewkeeper.simulator.engine.people import People
 from viewkeeper.simulator.engine.promptness import late
+from viewkeeper.simulator.engine.readers import places_of
 from viewkeeper.simulator.engine.sources import (
     SimulatedCut,
     SimulatedSource,
@@ -40,10 +41,13 @@ from viewkeeper.simulator.engine.sources import (
 )
 from viewkeeper.simulator.engine.updates import Write
 from viewkeeper.simulator.engine.warehouse import SimulatedLedger
+from viewkeeper.sources.interface import cut_overtaken
 
 # What a run ends with and begins again after, as a live one does.
 BEGIN_AGAIN = ("schema-changed-while-uniting", "schema-changed-in-unit")
 STEPS_MAX = 4_000
+# A step is a kill once in this number of steps, while there are kills left.
+KILL_ODDS = 60
 # How much rarer a slow view's manager is done than another's.
 SLOW_ODDS = 30
 # In a calm world, how often nothing happens at the sources where something else can happen.
@@ -105,7 +109,7 @@ class EngineWorld:
         # When each view began its last job in this run, and when each group was first looked at.
         self.begun_at: dict[str, float] = {}
         self.groups_since: dict[int, float] = {}
-        self._again = False
+        self._again = self._has_applied = False
         starts = starts_of(self.scenario, self.runs, self.ledger, self.sources)
         self._tied = GlobalTransactions(5.0, Overdue.SHOW_PARTS)
         units = Units(self._tied, {})
@@ -146,10 +150,7 @@ class EngineWorld:
                 elif not self._pass_time() and not self._moves():
                     raise Stuck(self._described())
                 continue
-            if self._kills and self._is_filled and not self.random.randrange(60):
-                self._kills -= 1
-                self.counts["kills"] += 1
-                self._watch("kill")
+            if self._is_killed():
                 self._begin()
                 continue
             self.random.choice(moves)()
@@ -158,6 +159,18 @@ class EngineWorld:
             if not self.random.randrange(10):
                 self._pass_time()
         raise Stuck(f"not over after {STEPS_MAX} steps: {self._described()}")
+
+    def _is_killed(self) -> bool:
+        """Whether the process ends here: at any time, or when it has just applied a schema change."""
+        has_applied, self._has_applied = self._has_applied, False
+        if not self._kills or not self._is_filled:
+            return False
+        if not (has_applied if self.scenario.is_restless else not self.random.randrange(KILL_ODDS)):
+            return False
+        self._kills -= 1
+        self.counts["kills"] += 1
+        self._watch("kill")
+        return True
 
     @property
     def _is_filled(self) -> bool:
@@ -329,6 +342,7 @@ class EngineWorld:
             case m.Note(reached, positions, is_durable):
                 if is_durable:
                     self._advance(positions)
+                    self.ledger.enter(0)
                 self._step((group, m.Noted(reached, is_durable)))
             case m.FillViews():
                 self._fill(group, action)
@@ -361,6 +375,7 @@ class EngineWorld:
     def _tell_change(self, plan: Foreseen, *, is_applied: bool) -> None:
         """Whoever hears that a change is applied takes it that the views' rows are there."""
         self.counts["schema changes"] += is_applied
+        self._has_applied = is_applied
         if plan.must_wait and not self._people.has_approved(plan.reported):
             self.audits.append(f"{plan.reported} was taken, and nobody has approved it")
         for view in plan.mappings().keys() - self.ledger.ended.keys():
@@ -404,13 +419,18 @@ class EngineWorld:
     ) -> bool:
         """Whether a question at cuts is not answered; the group hears of it.
 
-        Some databases refuse to answer at a cut once a relation of it has another schema, others answer as of before.
+        Once a relation of a cut has another schema, some databases answer as of before, some refuse (a broken query),
+        and with some the cut has given way to the owner.
         """
-        broken = [name for name, cut in cuts.items() if cut.is_outdated]
-        if not broken or self.random.randrange(2):
+        outdated = [name for name, cut in cuts.items() if cut.is_outdated]
+        if not outdated or self.random.randrange(2):
             return self._is_lost(group, cuts, job)
-        self.counts["broken queries"] += 1
-        error = cut_rules.broken_types(broken[0], "the schema of before", "another one")
+        if self.random.randrange(2):
+            self.counts["broken queries"] += 1
+            error = cut_rules.broken_types(outdated[0], "the schema of before", "another one")
+        else:
+            self.counts["overtaken cuts"] += 1
+            error = cut_overtaken(outdated[0], "the schema is another one")
         self._step((group, m.Failed(error, job)))
         return True
 
@@ -447,7 +467,9 @@ class EngineWorld:
         self._define(fill.definitions)
         self._advance(fill.positions)
         self._committed_ties()
-        self.ledger.show(fill.positions, _numbers(fill.positions), is_step=False)
+        self.ledger.numbers.incarnations |= {name: self._fillings[name] for name in fill.views}
+        self.ledger.show(fill.positions, _numbers(fill.positions), 0, is_step=False)
+        self.ledger.enter(0)
         self._step((group, m.Filled(fill.views)))
 
     def _define(self, action: m.CommitDefinitions) -> None:
@@ -497,9 +519,10 @@ class EngineWorld:
                         ledger.extents[name] = ledger.extents[name] + found[number]
             is_last = state == max(commit.states)
             claim = _numbers(commit.positions) if is_last else cut
-            ledger.show(commit.views, claim)
+            ledger.show(commit.views, claim, state + 1)
         ledger.commits += 1
         self._advance(commit.positions)
+        ledger.enter(max(commit.states) + 1, places_of(commit.views, commit.batch, commit.states))
         self._committed_ties()
         self._managers[group].forget(commit.forget_upto)
         self._step((group, m.Committed(commit.number)))

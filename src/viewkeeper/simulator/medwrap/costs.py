@@ -27,15 +27,10 @@ from viewkeeper.algebra.types import INTEGER
 from viewkeeper.errors import invariant
 from viewkeeper.protocols.inbox import AnswerMessage
 from viewkeeper.protocols.simplistic import Simplistic
-from viewkeeper.simulator.choices import Commit, DeliverMessage, DeliverQuestion
+from viewkeeper.simulator.kernel.world import WAREHOUSE, Commit, Deliver, Network
 from viewkeeper.simulator.medwrap.run import MedwrapOptions
-from viewkeeper.simulator.medwrap.world import (
-    DeliverQuery,
-    DeliverToMediator,
-    DeliverToWrapper,
-    MedwrapWorld,
-)
-from viewkeeper.simulator.scenario import Network, Scenario
+from viewkeeper.simulator.medwrap.world import MEDIATOR, MedwrapWorld, WrapperNode, wrapper_of
+from viewkeeper.simulator.scenario import Scenario
 from viewkeeper.simulator.world import World
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.definition import Occurrence, RelationName, Term, ViewDefinition
@@ -148,36 +143,35 @@ def _mediated(options: MedwrapOptions, scenario: Scenario, conflicts: int) -> Co
     stored = rows_held(world.wrappers)
     first, *_ = world.sources
     world.take(Commit(first))
-    world.take(DeliverToWrapper(first, 0))
+    world.take(Deliver(first, wrapper_of(first)))
     _answered_with_conflicts(world, first, conflicts)
-    world.take(DeliverToMediator(first, 0))
     while len(world.states) == 1:
-        (asked,) = (source for source, queries in world.queries.items() if queries)
-        world.take(DeliverQuery(asked, 0))
+        (asked,) = (name for name in world.sources if world.channels[MEDIATOR, wrapper_of(name)])
+        world.take(Deliver(MEDIATOR, wrapper_of(asked)))
         _answered_with_conflicts(world, asked, conflicts)
-        world.take(DeliverToMediator(asked, 0))
     counters = world.counters
     # The conflicting updates' own arrival at their wrappers is a cost of theirs.
-    foreign = sum(inbox.delivered for inbox in world.wrapper_inboxes.values()) - 1
+    wrappers = [node for node in world.nodes.values() if isinstance(node, WrapperNode)]
+    foreign = sum(node.inbox.delivered for node in wrappers) - 1
     return Counted(
-        source_reads=counters.source_reads,
-        wrapper_delays=counters.wrapper_messages - foreign,
-        mediator_delays=counters.mediator_messages + counters.queries,
+        source_reads=counters["source_reads"],
+        wrapper_delays=counters["wrapper_messages"] - foreign,
+        mediator_delays=counters["mediator_messages"] + counters["queries"],
         view_rows=world.states[-1].total,
         stored_rows=stored,
     )
 
 
 def _answered_with_conflicts(world: MedwrapWorld, source: str, conflicts: int) -> None:
-    """Let the conflicts happen, then the source answer, until the wrapper's result is on its way."""
+    """Let the conflicts happen, then the source answer, until the mediator has the wrapper's result."""
     for _ in range(conflicts):
         world.take(Commit(source))
-    while not world.to_mediator[source]:
+    wrapper = wrapper_of(source)
+    while not world.channels[wrapper, MEDIATOR]:
         # Questions first: FIFO then brings all conflicting updates before any answer.
-        if world.to_source[source]:
-            world.take(DeliverQuestion(source, 0))
-        else:
-            world.take(DeliverToWrapper(source, 0))
+        asked = bool(world.channels[wrapper, source])
+        world.take(Deliver(wrapper, source) if asked else Deliver(source, wrapper))
+    world.take(Deliver(wrapper, MEDIATOR))
 
 
 # -- through the simplistic approach -----------------------------------------------------------------
@@ -188,20 +182,20 @@ def _simplistic(scenario: Scenario, conflicts: int) -> Counted:
     stored = rows_held(world.protocol)
     first, *others = world.sources
     world.take(Commit(first))
-    world.take(DeliverMessage(first, 0))
+    world.take(Deliver(first, WAREHOUSE))
     questions = answers = 0
     for source in (first, *others):
         for _ in range(conflicts):
             world.take(Commit(source))
     while len(world.states) == 1:
-        asked = next((s for s, questions in world.to_source.items() if questions), None)
-        invariant(asked is not None, "the simplistic approach waits for nobody")
-        (question,) = world.to_source[str(asked)]
-        world.take(DeliverQuestion(question.source, 0))
+        asked = next((s for s in world.sources if world.channels[WAREHOUSE, s]), None)
+        invariant(asked is not None, "the simplistic approach waits for no one")
+        source = str(asked)
+        world.take(Deliver(WAREHOUSE, source))
         questions += 1
-        while channel := world.to_warehouse[question.source]:
+        while channel := world.channels[source, WAREHOUSE]:
             answers += isinstance(channel[0], AnswerMessage)
-            world.take(DeliverMessage(question.source, 0))
+            world.take(Deliver(source, WAREHOUSE))
     # The update, each question and each answer pass a wrapper; the mediator gets or sends each of them.
     delays = 1 + questions + answers
     return Counted(questions, delays, delays, world.states[-1].total, stored)

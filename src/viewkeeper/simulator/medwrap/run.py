@@ -19,13 +19,13 @@ from viewkeeper.protocols.mre import MreWrapper
 from viewkeeper.protocols.nested_sweep import NestedSweep
 from viewkeeper.protocols.simplistic import Simplistic
 from viewkeeper.protocols.sweep import Sweep
-from viewkeeper.simulator.choices import Commit, DeliverMessage, Reveal
 from viewkeeper.simulator.generator import Shape, Size, random_scenario
-from viewkeeper.simulator.medwrap.journal import MedwrapJournal
-from viewkeeper.simulator.medwrap.world import Choice, MedwrapWorld
+from viewkeeper.simulator.kernel.journal import Journal
+from viewkeeper.simulator.kernel.scheduling import SeededScheduler, run_to_end
+from viewkeeper.simulator.kernel.world import WAREHOUSE, Choice, Deliver, Network
+from viewkeeper.simulator.medwrap.world import MedwrapWorld
 from viewkeeper.simulator.run import Outcome, judged
-from viewkeeper.simulator.scenario import Network, Scenario
-from viewkeeper.simulator.scheduling import Moody, run_to_end
+from viewkeeper.simulator.scenario import Scenario
 from viewkeeper.simulator.world import World
 from viewkeeper.timeline import Transaction
 from viewkeeper.views.definition import Occurrence, RelationName, Term, ViewDefinition
@@ -55,7 +55,7 @@ class MedwrapOptions:
         return combined_level(wrapper, (NestedSweep if self.nested else Sweep).level)
 
     def world(
-        self, scenario: Scenario, network: Network, journal: MedwrapJournal | None = None
+        self, scenario: Scenario, network: Network, journal: Journal | None = None
     ) -> MedwrapWorld:
         """A world in which nothing has happened yet."""
         fifo_needed = self.detection is Detection.QUEUE_ORDER
@@ -126,25 +126,6 @@ def _moved(term: Term, new: Mapping[RelationName, RelationName]) -> Term:
     return Term(occurrences, term.predicates, term.outputs)
 
 
-class MedwrapScheduler(Moody):
-    """Chooses at random among what could happen; the same seed makes the same choices."""
-
-    def __init__(self, seed: int) -> None:
-        super().__init__(f"medwrap schedule {seed}")
-
-    def choose(self, world: MedwrapWorld) -> Choice | None:
-        return self.picked(world.choices(), self._weight)
-
-    def _weight(self, choice: Choice) -> float:
-        match choice:
-            case Commit():
-                return self.mood.value
-            case Reveal():
-                return 0.5
-            case _:
-                return 1.0
-
-
 def simulated_medwrap(
     options: MedwrapOptions,
     seed: int,
@@ -152,7 +133,7 @@ def simulated_medwrap(
     network: Network = Network(),  # noqa: B008  (immutable)
     *,
     search: bool = False,
-    journal: MedwrapJournal | None = None,
+    journal: Journal | None = None,
 ) -> Outcome:
     """Run one seed to its end and judge it."""
     scenario = medwrap_scenario(seed) if scenario is None else scenario
@@ -165,11 +146,11 @@ def run_medwrap(
     seed: int,
     scenario: Scenario,
     network: Network,
-    journal: MedwrapJournal | None = None,
+    journal: Journal | None = None,
 ) -> MedwrapWorld:
     """The world at the end of the seed's run."""
     world = options.world(scenario, network, journal)
-    run_to_end(world, MedwrapScheduler(seed))
+    run_to_end(world, SeededScheduler(seed))
     return world
 
 
@@ -196,10 +177,8 @@ def simplistic_changes(
         if not possible:
             break
         choice = rng.choice(possible)
-        if expected and isinstance(choice, DeliverMessage):
-            message = world.to_warehouse[choice.source][choice.index]
-            if isinstance(message, TransactionMessage):
-                expected.pop(0)
+        if expected and _announced(world, choice) is not None:
+            expected.pop(0)
         before = len(world.states)
         world.take(choice)
         for number in range(before, len(world.states)):
@@ -210,11 +189,16 @@ def simplistic_changes(
     return changes
 
 
-def _is_early(world: World, choice: Any, due: tuple[str, int] | None) -> bool:
+def _is_early(world: World, choice: Choice, due: tuple[str, int] | None) -> bool:
     """Whether the choice would deliver a transaction whose turn has not come."""
-    if not isinstance(choice, DeliverMessage):
-        return False
-    message = world.to_warehouse[choice.source][choice.index]
-    if not isinstance(message, TransactionMessage):
-        return False
-    return (message.transaction.source, message.transaction.number) != due
+    return _announced(world, choice) not in (None, due)
+
+
+def _announced(world: World, choice: Choice) -> tuple[str, int] | None:
+    """The transaction that would be delivered."""
+    match choice:
+        case Deliver(sender, to, index) if to == WAREHOUSE:
+            message = world.channels[sender, to][index]
+            if isinstance(message, TransactionMessage):
+                return (message.transaction.source, message.transaction.number)
+    return None

@@ -1,17 +1,16 @@
-"""The simulated world of MEDWRAP: sources with several relations, a wrapper for each, one mediator.
+"""The world of MEDWRAP: sources with several relations, a wrapper for each, one mediator.
 
-As in `simulator.world`, nothing happens by itself: `choices` lists what could, `take` makes it happen. Messages
-travel between source and wrapper and between wrapper and mediator, in order or not.
+Messages travel between source and wrapper and between wrapper and mediator, in order or not. The journal has the
+paper's words: LMQ, GMQ and CQ are a wrapper's questions to its source, QR the answers, numbered at that wrapper;
+GMQ and GMQR between mediator and wrapper are numbered at the mediator; ΔIS is a report.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, cast
 
 from viewkeeper.algebra import Bag
-from viewkeeper.errors import invariant
 from viewkeeper.protocols.inbox import (
     AnswerMessage,
     Inbox,
@@ -22,84 +21,132 @@ from viewkeeper.protocols.inbox import (
 from viewkeeper.protocols.mediation import Mediation
 from viewkeeper.protocols.medwrap_mediator import ChangeReported, MedwrapMediator
 from viewkeeper.protocols.medwrap_messages import (
-    Action,
     AnswerQuery,
     AskAtCut,
     CloseCut,
-    Event,
     Purpose,
     QueryArrived,
     ReportChange,
 )
 from viewkeeper.protocols.medwrap_wrapper import MedwrapWrapper
-from viewkeeper.protocols.messages import Action as MediatorAction
 from viewkeeper.protocols.messages import (
     AnswerArrived,
     AskSource,
     InstallChange,
-    Reflected,
-    SourceSettled,
     TransactionArrived,
 )
-from viewkeeper.simulator.choices import Commit, DeliverQuestion, Reveal
-from viewkeeper.simulator.medwrap.journal import MedwrapJournal
+from viewkeeper.simulator.kernel.journal import Journal, Told, rows_text
+from viewkeeper.simulator.kernel.world import Act, Choice, Network, Node, Route
 from viewkeeper.simulator.medwrap.snapshot_source import SnapshotSource
-from viewkeeper.simulator.scenario import Network, Scenario
-from viewkeeper.timeline import Cut, Transaction
+from viewkeeper.simulator.one_view import OneViewWorld
+from viewkeeper.simulator.scenario import Scenario
+from viewkeeper.timeline import Transaction
 
 MakeWrapper = Callable[[Mediation, str], MedwrapWrapper]
 MakeMediator = Callable[[Mediation, Any], MedwrapMediator]
 
+MEDIATOR = "mediator"
 
-@dataclass(frozen=True, order=True)
-class DeliverToWrapper:
-    """A message from the source reaches its wrapper's LQueue."""
-
-    source: str
-    index: int
-
-
-@dataclass(frozen=True, order=True)
-class DeliverQuery:
-    """The mediator's query (GMQ) reaches a wrapper's LQueue."""
-
-    source: str
-    index: int
+_COUNTED = {
+    Purpose.LOCAL: "local_questions",
+    Purpose.GLOBAL: "global_questions",
+    Purpose.COMPENSATING: "compensating_questions",
+}
 
 
-@dataclass(frozen=True, order=True)
-class DeliverToMediator:
-    """A report (ΔIS) or an answer (GMQR) reaches the mediator's GQueue."""
-
-    source: str
-    index: int
+def wrapper_of(source: str) -> str:
+    """The name of a source's wrapper."""
+    return f"{source} wrapper"
 
 
-Choice = Commit | Reveal | DeliverQuestion | DeliverToWrapper | DeliverQuery | DeliverToMediator
+class WrapperNode(Node):
+    """A wrapper, and the LQueue of its source's messages."""
+
+    def __init__(self, source: str, wrapper: MedwrapWrapper) -> None:
+        self.wrapper = wrapper
+        self.inbox = Inbox(source)
+
+    def taken_in(self, sender: str, message: Any) -> Iterable[Any]:
+        return (QueryArrived(message),) if sender == MEDIATOR else self.inbox.receive(message)
+
+    def step(self, sender: str, event: Any) -> Iterable[Any]:
+        return self.wrapper.step(event)
+
+    @property
+    def waits_for(self) -> str | None:
+        return None if self.wrapper.is_idle and not self.inbox.holds else "its source"
 
 
-@dataclass
-class MedwrapCounters:
-    """What was sent and met. Conflicts are counted where they are compensated."""
+class MediatorNode(Node):
+    """The mediator; reports and answers of each wrapper come in order into its GQueue."""
 
-    notifications: int = 0
-    local_questions: int = 0
-    global_questions: int = 0
-    compensating_questions: int = 0
-    source_reads: int = 0
-    queries: int = 0
-    reports: int = 0
-    relational_conflicts: int = 0
-    source_conflicts: int = 0
-    wrapper_messages: int = 0
-    mediator_messages: int = 0
+    def __init__(self, mediator: MedwrapMediator, sources: Iterable[str]) -> None:
+        self.mediator = mediator
+        self.inboxes = {wrapper_of(name): Inbox(name) for name in sources}
+        # How far its source was when a wrapper made a report, by the report's number.
+        self._upto: dict[tuple[str, int], int] = {}
 
-    def as_dict(self) -> dict[str, int]:
-        return dict(vars(self))
+    def taken_in(self, sender: str, message: ReportChange | AnswerQuery) -> Iterable[Any]:
+        arrived: Message
+        match message:
+            case ReportChange(change, upto):
+                self._upto[sender, change.number] = upto
+                arrived = TransactionMessage(change, change.number)
+            case AnswerQuery(answer):
+                arrived = AnswerMessage(answer)
+        return self.inboxes[sender].receive(arrived)
+
+    def step(self, sender: str, event: Any) -> Iterable[Any]:
+        if isinstance(event, TransactionArrived):
+            upto = self._upto[sender, event.transaction.number]
+            return self.mediator.step(ChangeReported(event.transaction, upto))
+        return self.mediator.step(event)
+
+    def conflicts(self, sender: str, answer: AnswerArrived) -> int:
+        """How many reports that wait in GQueue, and change something, an answer reflects already."""
+        return sum(
+            1
+            for waiting in getattr(self.mediator.inside, "queue", ())
+            if wrapper_of(waiting.source) == sender
+            and answer.reflects.includes(waiting.number)
+            and not all(rows.is_empty() for _, rows in waiting.changes)
+        )
+
+    @property
+    def waits_for(self) -> str | None:
+        held = any(inbox.holds for inbox in self.inboxes.values())
+        return None if self.mediator.is_idle and not held else "its wrappers"
 
 
-class MedwrapWorld:
-    """Everything there is in a run of MEDWRAP or MRE."""
+def _asked_of(sender: str, question: AskSource | AskAtCut) -> str:
+    return wrapper_of(question.source) if sender == MEDIATOR else question.source
+
+
+def _announced(sender: str, message: Message) -> str:
+    return wrapper_of(sender)
+
+
+def _mediated(sender: str, message: Any) -> str:
+    return MEDIATOR
+
+
+class MedwrapWorld(OneViewWorld):
+    """Everything there is in a run of MEDWRAP or MRE. Conflicts are counted where they are compensated."""
+
+    counted = (
+        *("notifications", "local_questions", "global_questions", "compensating_questions"),
+        *("source_reads", "queries", "reports", "relational_conflicts", "source_conflicts"),
+        *("wrapper_messages", "mediator_messages"),
+    )
+    routes: ClassVar = {
+        TransactionMessage: Route(_announced, counted=lambda message: {"notifications": 1}),
+        SettledMessage: Route(_announced),
+        AnswerMessage: Route(_announced),
+        AskSource: Route(_asked_of),
+        AskAtCut: Route(_asked_of),
+        ReportChange: Route(_mediated, counted=lambda message: {"reports": 1}),
+        AnswerQuery: Route(_mediated),
+    }
 
     def __init__(
         self,
@@ -107,182 +154,105 @@ class MedwrapWorld:
         make_wrapper: MakeWrapper = MedwrapWrapper,
         make_mediator: MakeMediator = MedwrapMediator,
         network: Network = Network(),  # noqa: B008  (immutable)
-        journal: MedwrapJournal | None = None,
+        journal: Journal | None = None,
     ) -> None:
-        self.network = network
-        self.journal = journal
-        self.scenario = scenario
-        self.mediation = Mediation(scenario.definition)
+        mediation = Mediation(scenario.definition)
+        nodes: dict[str, Node] = {}
+        channels = {}
         names = sorted(scenario.scripts)
-        self.sources = {
-            name: SnapshotSource(
-                name, scenario.initial, scenario.scripts[name], inversions=network.inversions
+        for name in names:
+            wrapper, beside = make_wrapper(mediation, name), wrapper_of(name)
+            nodes[name] = SnapshotSource(
+                name,
+                scenario.initial,
+                scenario.scripts[name],
+                inversions=network.inversions,
+                assemblies=mediation.assemblies,
+                keeps=wrapper.snapshots,
             )
-            for name in names
-        }
-        self.wrappers = {name: make_wrapper(self.mediation, name) for name in names}
-        self.mediator = make_mediator(self.mediation, scenario.extent)
-        self.to_source: dict[str, list[AskSource | AskAtCut]] = {name: [] for name in names}
-        self.to_wrapper: dict[str, list[Message]] = {name: [] for name in names}
-        self.queries: dict[str, list[AskSource]] = {name: [] for name in names}
-        self.to_mediator: dict[str, list[Message]] = {name: [] for name in names}
-        self.wrapper_inboxes = {name: Inbox(name) for name in names}
-        self.mediator_inboxes = {name: Inbox(name) for name in names}
-        # How far its source was when a wrapper made a report, by the report's number.
-        self._upto: dict[tuple[str, int], int] = {}
-        self.states: list[Bag] = [scenario.extent]
-        self.claims: list[Cut] = [Cut.start(names)]
+            nodes[beside] = WrapperNode(name, wrapper)
+            channels[name] = ((beside, name), (name, beside))
+            channels[beside] = ((MEDIATOR, beside), (beside, MEDIATOR))
+        nodes[MEDIATOR] = MediatorNode(make_mediator(mediation, scenario.extent), names)
+        super().__init__(nodes, channels, network, scenario.extent, journal)
         self.installed: list[tuple[Bag, tuple[Transaction, ...]]] = []
-        self.counters = MedwrapCounters()
 
-    # -- what could happen, and making it happen ---------------------------------------------------
+    @property
+    def wrappers(self) -> dict[str, MedwrapWrapper]:
+        nodes = self.nodes.values()
+        return {node.inbox.source: node.wrapper for node in nodes if isinstance(node, WrapperNode)}
 
-    def choices(self) -> list[Choice]:
-        """Everything that could happen next, in a fixed order; empty when the run is over."""
-        found: list[Choice] = []
-        for name, source in self.sources.items():
-            found += source.choices
-            found += self.network.deliveries(DeliverQuestion, name, self.to_source[name])
-            found += self.network.deliveries(DeliverToWrapper, name, self.to_wrapper[name])
-            found += self.network.deliveries(DeliverQuery, name, self.queries[name])
-            found += self.network.deliveries(DeliverToMediator, name, self.to_mediator[name])
-        return found
+    def arrived(self, sender: str, to: str, event: Any) -> None:
+        super().arrived(sender, to, event)
+        told = isinstance(event, TransactionArrived | AnswerArrived | QueryArrived)
+        match self.nodes[to]:
+            case SnapshotSource():
+                self.counters["source_reads"] += 1
+            case WrapperNode():
+                self.counters["wrapper_messages"] += told
+            case MediatorNode() as mediator:
+                self.counters["mediator_messages"] += told
+                if isinstance(event, AnswerArrived):
+                    self.counters["source_conflicts"] += mediator.conflicts(sender, event)
+
+    def sent(self, sender: str, to: str, message: Any) -> None:
+        super().sent(sender, to, message)
+        if isinstance(message, AskSource | AskAtCut):
+            counted = "queries" if sender == MEDIATOR else _COUNTED[self._purpose(sender, message)]
+            self.counters[counted] += 1
 
     def take(self, choice: Choice) -> None:
-        """Make it happen."""
-        match choice:
-            case Commit(name):
-                self._commit(self.sources[name])
-            case Reveal(name, number):
-                self._reveal(self.sources[name], number)
-            case DeliverQuestion(name, index):
-                self._ask(self.sources[name], self.to_source[name].pop(index))
-            case DeliverToWrapper(name, index):
-                message = self.to_wrapper[name].pop(index)
-                for event in self.wrapper_inboxes[name].receive(message):
-                    self._wrapper_step(name, event)
-            case DeliverQuery(name, index):
-                self._wrapper_step(name, QueryArrived(self.queries[name].pop(index)))
-            case DeliverToMediator(name, index):
-                self._mediator_receives(name, self.to_mediator[name].pop(index))
+        super().take(choice)
+        conflicts = sum(wrapper.conflicts for wrapper in self.wrappers.values())
+        self.counters["relational_conflicts"] = conflicts
 
-    # -- sources -------------------------------------------------------------------------------------
+    def _purpose(self, wrapper: str, question: AskSource | AskAtCut | AnswerArrived) -> Purpose:
+        return cast(WrapperNode, self.nodes[wrapper]).wrapper.purpose(question.question)
 
-    def _commit(self, source: SnapshotSource) -> None:
-        transaction = source.commit()
-        self.counters.notifications += 1
-        self.to_wrapper[source.name].append(TransactionMessage(transaction, source.settled))
-        if self.journal is not None:
-            self.journal.committed(transaction)
+    def carry_out(self, sender: str, action: Any) -> None:
+        if isinstance(action, CloseCut):
+            del self.sources[action.source].cuts[action.cut_of]
+            return
+        if isinstance(action, InstallChange):
+            self.installed.append((action.change, action.transactions))
+        super().carry_out(sender, action)
 
-    def _reveal(self, source: SnapshotSource, number: int) -> None:
-        if source.reveal(number):
-            self.to_wrapper[source.name].append(SettledMessage(source.settled))
+    # -- in words ----------------------------------------------------------------------------------
 
-    def _ask(self, source: SnapshotSource, question: AskSource | AskAtCut) -> None:
-        self.counters.source_reads += 1
-        match question:
-            case AskSource():
-                answer = source.answer(question, self.mediation.assemblies)
-                if self.wrappers[source.name].snapshots:
-                    source.keep(question.question)
-            case AskAtCut():
-                answer = source.answer_at(question, self.mediation.assemblies)
-        self.to_wrapper[source.name].append(AnswerMessage(answer))
-        if self.journal is not None:
-            self.journal.source_answered(source.name, answer)
-
-    # -- wrappers ------------------------------------------------------------------------------------
-
-    def _wrapper_step(self, name: str, event: Event) -> None:
-        wrapper = self.wrappers[name]
-        if isinstance(event, TransactionArrived | AnswerArrived | QueryArrived):
-            self.counters.wrapper_messages += 1
-        conflicts = wrapper.conflicts
-        for action in wrapper.step(event):
-            self._carry_out(name, action)
-        self.counters.relational_conflicts += wrapper.conflicts - conflicts
-
-    def _carry_out(self, name: str, action: Action) -> None:
-        match action:
-            case AskSource(question) | AskAtCut(question):
-                purpose = self.wrappers[name].purpose(question)
-                self._count(purpose)
-                self.to_source[name].append(action)
-                if self.journal is not None:
-                    self.journal.wrapper_asked(name, action, purpose)
-            case CloseCut(_, cut_of):
-                del self.sources[name].cuts[cut_of]
+    def told(self, sender: str, thing: Any) -> Told | None:
+        match thing:
+            case Act(name):
+                return self.told_act(thing, wrapper_of(name))
+            case AskSource(question) if sender == MEDIATOR:
+                given = ", ".join(rows_text(part.given) for part in thing.parts)
+                return Told("query", f"GMQ{question}", f"{given} ⊗ {thing.source}")
+            case QueryArrived(query):
+                return Told("", f"GMQ{query.question}")
+            case AskSource() | AskAtCut():
+                label = f"{self._purpose(sender, thing).value}{thing.question}"
+                return Told("ask", label, ", ".join(map(_part_text, thing.parts)))
+            case AnswerMessage(answer):
+                asked = self._purpose(wrapper_of(sender), answer).value
+                text = f"{_rows(answer)} (reflects {answer.reflects})"
+                answers = f"{asked}{answer.question}"
+                return Told("answer", f"QR{answer.question}", text, answers=answers)
+            case AnswerArrived(question):
+                return Told("", f"{'QR' if sender in self.sources else 'GMQR'}{question}")
+            case TransactionArrived(transaction):
+                return Told("", f"{'' if sender in self.sources else 'ΔIS'}#{transaction.number}")
             case ReportChange(change, upto):
-                self.counters.reports += 1
-                self._upto[name, change.number] = upto
-                self.to_mediator[name].append(TransactionMessage(change, change.number))
-                if self.journal is not None:
-                    self.journal.reported(name, action)
+                rows = "; ".join(rows_text(rows) for _, rows in change.changes) or "⊥"
+                text = f"{rows} ({change.source} at {upto})"
+                return Told("report", f"ΔIS#{change.number}", text)
             case AnswerQuery(answer):
-                self.to_mediator[name].append(AnswerMessage(answer))
-                if self.journal is not None:
-                    self.journal.query_answered(name, action)
+                text = f"{_rows(answer)} (reflects ΔIS {answer.reflects})"
+                return Told("result", f"GMQR{answer.question}", text)
+        return None
 
-    def _count(self, purpose: Purpose) -> None:
-        match purpose:
-            case Purpose.LOCAL:
-                self.counters.local_questions += 1
-            case Purpose.GLOBAL:
-                self.counters.global_questions += 1
-            case Purpose.COMPENSATING:
-                self.counters.compensating_questions += 1
 
-    # -- the mediator --------------------------------------------------------------------------------
+def _part_text(part: Any) -> str:
+    return ("" if part.given is None else rows_text(part.given) + " ⊗ ") + " ⊗ ".join(part.asks)
 
-    def _mediator_receives(self, name: str, message: Message) -> None:
-        for event in self.mediator_inboxes[name].receive(message):
-            match event:
-                case TransactionArrived(change):
-                    self.counters.mediator_messages += 1
-                    upto = self._upto[name, change.number]
-                    self._mediate(self.mediator.step(ChangeReported(change, upto)))
-                case AnswerArrived(_, _, reflects):
-                    self.counters.mediator_messages += 1
-                    self.counters.source_conflicts += self._source_conflicts(name, reflects)
-                    self._mediate(self.mediator.step(event))
-                case SourceSettled():
-                    self._mediate(self.mediator.step(event))
 
-    def _mediate(self, actions: tuple[MediatorAction, ...]) -> None:
-        for action in actions:
-            match action:
-                case AskSource(_, source):
-                    self.counters.queries += 1
-                    self.queries[source].append(action)
-                    if self.journal is not None:
-                        self.journal.mediator_asked(action)
-                case InstallChange(change, cut, transactions):
-                    self.states.append(self.states[-1] + change)
-                    self.claims.append(cut)
-                    self.installed.append((change, transactions))
-                    if self.journal is not None:
-                        self.journal.installed(action, self.states[-1])
-
-    def _source_conflicts(self, source: str, reflects: Reflected) -> int:
-        """How many reports that wait in GQueue, and change something, an answer reflects already."""
-        return sum(
-            1
-            for waiting in getattr(self.mediator.inside, "queue", ())
-            if waiting.source == source
-            and reflects.includes(waiting.number)
-            and not all(rows.is_empty() for _, rows in waiting.changes)
-        )
-
-    # -- at the end ----------------------------------------------------------------------------------
-
-    def require_finished(self) -> None:
-        """Nothing can happen any more: then nothing may be waiting either (liveness)."""
-        invariant(not self.choices(), "the run is not over")
-        inboxes = [*self.wrapper_inboxes.values(), *self.mediator_inboxes.values()]
-        invariant(not any(inbox.holds for inbox in inboxes), "messages wait for ever")
-        busy = [name for name, wrapper in self.wrappers.items() if not wrapper.is_idle]
-        invariant(not busy, "wrappers wait for ever: nothing can happen", detail=f"{busy}")
-        invariant(self.mediator.is_idle, "the mediator waits for ever: nothing can happen")
-        kept = [name for name, source in self.sources.items() if source.cuts]
-        invariant(not kept, "cuts are kept open for ever", detail=f"at {kept}")
+def _rows(answer: AnswerArrived) -> str:
+    return ", ".join(rows_text(rows) for rows in answer.answers)

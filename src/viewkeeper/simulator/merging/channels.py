@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from viewkeeper.simulator.choices import Commit, Deliver, Reveal
+from viewkeeper.simulator.kernel.world import Commit, Reveal
 
 INTEGRATOR, MERGE, WAREHOUSE = "integrator", "merge", "warehouse"
 
@@ -19,6 +19,13 @@ class Envelope:
     to: str
     sequence: int
     message: Any
+
+
+@dataclass(frozen=True, order=True)
+class Deliver:
+    """A message arrives; ``index`` is its place among all that are on their way."""
+
+    index: int
 
 
 @dataclass(frozen=True, order=True)

@@ -25,7 +25,7 @@ from viewkeeper.protocols.messages import (
     Reflected,
 )
 from viewkeeper.simulator.merging.scenario import ManagedView
-from viewkeeper.simulator.world import steps_of
+from viewkeeper.simulator.one_view import steps_of
 from viewkeeper.timeline import Cut, Transaction
 from viewkeeper.views.assembly import Assembly
 

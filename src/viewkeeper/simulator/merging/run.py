@@ -15,8 +15,9 @@ from viewkeeper.merging.complete_n import CompleteN, block_end
 from viewkeeper.merging.merge_groups import MergeGroups
 from viewkeeper.merging.mixtures import Promise, algorithm_for
 from viewkeeper.merging.table import ViewUpdateTable
-from viewkeeper.simulator.choices import Commit, Deliver
-from viewkeeper.simulator.merging.channels import Choice, Refresh
+from viewkeeper.simulator.kernel.scheduling import PhasedScheduler, run_to_end
+from viewkeeper.simulator.kernel.world import Commit, Network
+from viewkeeper.simulator.merging.channels import Choice, Deliver, Refresh
 from viewkeeper.simulator.merging.scenario import (
     MergeScenario,
     MergeSize,
@@ -24,8 +25,6 @@ from viewkeeper.simulator.merging.scenario import (
     random_merge_scenario,
 )
 from viewkeeper.simulator.merging.world import MergeWorld, Watch
-from viewkeeper.simulator.scenario import Network
-from viewkeeper.simulator.scheduling import Moody, run_to_end
 from viewkeeper.timeline import Cut
 from viewkeeper.views.level import Level
 
@@ -114,7 +113,7 @@ class MergeOutcome:
         return "\n".join([*found, f"torn {self.torn}, broken blocks {self.broken_blocks}"])
 
 
-class MergeScheduler(Moody):
+class MergeScheduler(PhasedScheduler):
     """Chooses at random among what could happen; some runs have a slow process."""
 
     def __init__(self, seed: int, world: MergeWorld) -> None:
@@ -128,7 +127,7 @@ class MergeScheduler(Moody):
     def _weight(self, world: MergeWorld, choice: Choice) -> float:
         match choice:
             case Commit():
-                return 3 * self.mood.value
+                return 3 * self.phase.value
             case Refresh():
                 return 0.2
             case Deliver(index):

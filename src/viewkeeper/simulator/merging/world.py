@@ -26,13 +26,14 @@ from viewkeeper.merging.messages import (
 )
 from viewkeeper.protocols.inbox import Inbox, SettledMessage, TransactionMessage
 from viewkeeper.protocols.messages import AskSource, SourceSettled, TransactionArrived
-from viewkeeper.simulator.choices import Commit, Deliver, Reveal
+from viewkeeper.simulator.kernel.world import Commit, Network, Reveal
 from viewkeeper.simulator.merging.channels import (
     INTEGRATOR,
     MERGE,
     WAREHOUSE,
     Add,
     Choice,
+    Deliver,
     Drop,
     EndBlock,
     Envelope,
@@ -49,7 +50,6 @@ from viewkeeper.simulator.merging.managers import (
     Settled,
 )
 from viewkeeper.simulator.merging.scenario import MergeScenario
-from viewkeeper.simulator.scenario import Network
 from viewkeeper.simulator.source import SimulatedSource
 from viewkeeper.timeline import Cut, Transaction
 from viewkeeper.views.assembly import evaluated

@@ -17,7 +17,7 @@ from viewkeeper.algebra.types import INTEGER
 from viewkeeper.errors import invariant
 from viewkeeper.protocols.quiescent_ring import QuiescentRing
 from viewkeeper.protocols.ring import Ring
-from viewkeeper.simulator.choices import Commit, Deliver
+from viewkeeper.simulator.kernel.world import Commit, Deliver
 from viewkeeper.simulator.rings.run import RingOptions
 from viewkeeper.simulator.rings.world import RingWorld
 from viewkeeper.simulator.scenario import Scenario
@@ -115,31 +115,44 @@ def _timed(protocol: str, sources: int, case: str, phase: int) -> _Run:
     updated = range(sources) if case == "all" else range(1)
     scenario = chain_scenario(sources, updated)
     world = RingWorld(scenario, RingOptions(protocol).system)
+    clock = Lockstep(world)
     for _ in range(phase):
-        tick(world)
-    visits, messages = world.counters.visits, world.counters.messages
+        clock.tick()
+    visits, messages = world.counters["visits"], world.counters["messages"]
     for source, script in scenario.scripts.items():
         if script:
             world.take(Commit(source))
     while world.claims[-1] != world.committed:
-        tick(world)
-        invariant(world.time < DELAYS_MAX, "the update never reaches the view")
-    delays = world.time - phase
-    visits = world.counters.visits - visits
-    messages = world.counters.messages - messages
+        clock.tick()
+        invariant(clock.time < DELAYS_MAX, "the update never reaches the view")
+    delays = clock.time - phase
+    visits = world.counters["visits"] - visits
+    messages = world.counters["messages"] - messages
     while not world.is_settled:
-        tick(world)
-    before = world.counters.messages
+        clock.tick()
+    before = world.counters["messages"]
     for _ in range(IDLE_DELAYS):
-        tick(world)
-    return _Run(delays, visits, messages, world.counters.messages - before)
+        clock.tick()
+    return _Run(delays, visits, messages, world.counters["messages"] - before)
 
 
-def tick(world: RingWorld) -> None:
-    """One message delay passes: everything sent before it arrives."""
-    world.time += 1
-    while world.on_the_way and world.on_the_way[0].sent_at < world.time:
-        world.take(Deliver(0))
+class Lockstep:
+    """A clock for a world: every message takes one delay. ``installed_at``: when each state was first there."""
+
+    def __init__(self, world: RingWorld) -> None:
+        self.world = world
+        self.time = 0
+        self.installed_at = [0] * len(world.states)
+
+    def tick(self) -> None:
+        """One message delay passes: everything that is on its way arrives."""
+        self.time += 1
+        on_the_way = {link: len(channel) for link, channel in self.world.channels.items()}
+        for (sender, to), number in on_the_way.items():
+            for _ in range(number):
+                self.world.take(Deliver(sender, to))
+        new = len(self.world.states) - len(self.installed_at)
+        self.installed_at += [self.time] * new
 
 
 # -- under load -------------------------------------------------------------------------------------
@@ -170,19 +183,20 @@ def ring_latencies(
     rng = random.Random(f"latencies {seed}")
     scenario = chain_scenario(sources, rng.choices(range(sources), k=updates))
     world = RingWorld(scenario, options.system, checked=False)
+    clock = Lockstep(world)
     committed_at: dict[tuple[str, int], int] = {}
     while len(committed_at) < updates or world.claims[-1] != world.committed:
-        tick(world)
-        invariant(world.time < DELAYS_MAX + 100 * updates, "an update never reaches the view")
+        clock.tick()
+        invariant(clock.time < DELAYS_MAX + 100 * updates, "an update never reaches the view")
         for choice in world.choices():
             if isinstance(choice, Commit) and rng.random() < commits_per_delay / sources:
                 world.take(choice)
-                committed_at[choice.source, world.committed[choice.source]] = world.time
+                committed_at[choice.node, world.committed[choice.node]] = clock.time
     delays = tuple(
         next(
-            at for at, claim in zip(world.installed_at, world.claims, strict=True) if claim[s] >= n
+            at for at, claim in zip(clock.installed_at, world.claims, strict=True) if claim[s] >= n
         )
         - since
         for (s, n), since in committed_at.items()
     )
-    return RingLatencies(options.protocol, seed, sources, delays, world.counters.messages)
+    return RingLatencies(options.protocol, seed, sources, delays, world.counters["messages"])

@@ -15,19 +15,19 @@ Written from the claim and the sources' histories; it must not use the protocols
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from viewkeeper.algebra import Bag
 from viewkeeper.errors import InvariantViolated, invariant
 from viewkeeper.protocols.tokens import Entry, Token
+from viewkeeper.simulator.kernel.exploration import Constant
 from viewkeeper.simulator.scenario import Scenario
 from viewkeeper.timeline import Cut
 from viewkeeper.views.assembly import Assembly, evaluated
 from viewkeeper.views.definition import RelationName, ViewDefinition
 
 
-class RingInvariants:
-    """Checks one scenario's runs; what it evaluates depends on cuts alone and is kept."""
+class RingInvariants(Constant):
+    """Checks one scenario's runs; what it evaluates depends on cuts alone and is kept for all of them."""
 
     def __init__(self, scenario: Scenario) -> None:
         definition = scenario.definition
@@ -36,14 +36,10 @@ class RingInvariants:
         # Each term as a view of its own, under the names of the whole view.
         self.terms = [ViewDefinition(definition.name, (term,)) for term in definition.terms]
         self.names = definition.schema.names
-        # By identity; held here, so that no other object gets the same one.
-        self._right: dict[int, Entry] = {}
+        self._right: set[tuple[int, Entry]] = set()
         self._views: dict[tuple[int, Cut], Bag] = {}
         self._parts: dict[tuple[int, str, int], Bag] = {}
         self._entries: dict[tuple[int, str, int, Cut, frozenset[str]], Bag] = {}
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> RingInvariants:
-        return self  # holds nothing that belongs to one run
 
     def check(
         self,
@@ -84,8 +80,8 @@ class RingInvariants:
         invariant(len(last_visited) <= 1, "entries were joined up to different nodes")
 
     def _check_entry(self, term: int, entry: Entry) -> None:
-        # An entry never changes, and what it should be does not either: once is enough.
-        if id(entry) in self._right:
+        # What an entry should be depends on nothing else: once is enough.
+        if (term, entry) in self._right:
             return
         expected = self._entry(term, entry)
         found = self.assemblies[term].arranged(entry.rows, entry.covers)
@@ -94,7 +90,7 @@ class RingInvariants:
                 f"the token's entry of {entry.source} is not what the serial order makes of its change",
                 detail=f"{found} should be {expected}",
             )
-        self._right[id(entry)] = entry
+        self._right.add((term, entry))
 
     def _segment(self, token: Token, entry: Entry) -> list[str]:
         """The nodes that the entry has met, its own first; they must be neighbours on the ring."""

@@ -8,24 +8,19 @@ from typing import Any
 
 from viewkeeper.algebra.expressions import Column, Output
 from viewkeeper.consistency.histories import ViewStates
-from viewkeeper.errors import invariant
 from viewkeeper.protocols.quiescent_ring import QuiescentRing, Refresh
+from viewkeeper.protocols.registry import RINGS
 from viewkeeper.protocols.ring import Ring
-from viewkeeper.protocols.ring_machines import RingProtocol, RingSystem
+from viewkeeper.protocols.ring_machines import RingSystem
 from viewkeeper.protocols.ring_terms import RingTerms
-from viewkeeper.simulator.choices import Deliver
 from viewkeeper.simulator.generator import Size, random_scenario
-from viewkeeper.simulator.rings.journal import RingJournal
-from viewkeeper.simulator.rings.world import Choice, Demands, MakeSystem, RingWorld
+from viewkeeper.simulator.kernel.journal import Journal
+from viewkeeper.simulator.kernel.scheduling import SeededScheduler, run_to_end
+from viewkeeper.simulator.rings.world import Demands, MakeSystem, RingWorld
 from viewkeeper.simulator.run import Outcome, judged
 from viewkeeper.simulator.scenario import Scenario
-from viewkeeper.simulator.scheduling import Moody, run_to_end
 from viewkeeper.views.definition import Term, ViewDefinition
 from viewkeeper.views.level import Level
-
-RING_PROTOCOLS: dict[str, type[RingProtocol]] = {
-    protocol.name: protocol for protocol in (Ring, QuiescentRing, RingTerms)
-}
 
 
 @dataclass(frozen=True)
@@ -46,19 +41,14 @@ class RingOptions:
     @property
     def level(self) -> Level:
         """Strong; one update at a time leaves no state out."""
-        return Level.COMPLETE if self.one_at_a_time else RING_PROTOCOLS[self.protocol].level
+        return Level.COMPLETE if self.one_at_a_time else RINGS[self.protocol].level
 
     def system(self, definition: ViewDefinition, extent: Any, contents: Any) -> RingSystem:
         """The machines for one view."""
-        one = self.one_at_a_time
-        if self.protocol == Ring.name:
-            return Ring.system(definition, extent, contents, one_at_a_time=one)
-        if self.protocol == RingTerms.name:
-            return RingTerms.system(definition, extent, contents, one_at_a_time=one)
-        invariant(self.protocol == QuiescentRing.name, f"{self.protocol} is not a ring")
-        return QuiescentRing.system(
-            definition, extent, contents, one_at_a_time=one, refresh=self.refresh
-        )
+        settings: dict[str, Any] = {"one_at_a_time": self.one_at_a_time}
+        if self.protocol == QuiescentRing.name:
+            settings["refresh"] = self.refresh
+        return RINGS[self.protocol].system(definition, extent, contents, **settings)
 
     @property
     def demands(self) -> Demands:
@@ -77,18 +67,6 @@ class RingOutcome(Outcome):
 
 
 # -- seeds ------------------------------------------------------------------------------------------
-
-
-class RingScheduler(Moody):
-    """Chooses at random among what could happen; the same seed makes the same choices."""
-
-    def __init__(self, seed: int) -> None:
-        super().__init__(f"ring schedule {seed}")
-
-    def choose(self, world: RingWorld) -> Choice | None:
-        return self.picked(
-            world.choices(), lambda c: 1.0 if isinstance(c, Deliver) else self.mood.value
-        )
 
 
 def ring_scenario(seed: int, size: Size, options: RingOptions) -> Scenario:
@@ -125,26 +103,26 @@ def simulated_ring(
     *,
     search: bool = False,
     make_system: MakeSystem | None = None,
-    journal: RingJournal | None = None,
+    journal: Journal | None = None,
 ) -> RingOutcome:
     """Run one seed to its end, invariants checked at every step, and judge it."""
     scenario = ring_scenario(seed, size, options)
     world = RingWorld(scenario, make_system or options.system, options.demands, journal=journal)
-    run_to_end(world, RingScheduler(seed))
+    run_to_end(world, SeededScheduler(seed))
     outcome = judged(options, seed, scenario, world, search=search)
-    fresh = options.refresh is not Refresh.ON_QUERY or _queries_are_fresh(world)
+    fresh = options.refresh is not Refresh.ON_QUERY or _queries_are_fresh(scenario, world)
     return RingOutcome(**vars(outcome), fresh_queries=fresh)
 
 
-def _queries_are_fresh(world: RingWorld) -> bool:
+def _queries_are_fresh(scenario: Scenario, world: RingWorld) -> bool:
     """Whether every answer is the view at a cut that has all that was committed before the question."""
-    histories = world.scenario.histories
-    views = ViewStates([world.scenario.definition], histories)
+    histories = scenario.histories
+    views = ViewStates([scenario.definition], histories)
     return all(
         query.state is not None
         and any(
             cut.includes(query.committed) and views.at(cut) == (world.states[query.state],)
             for cut in histories.all_cuts()
         )
-        for query in world.queries.values()
+        for query in world.warehouse.queries.values()
     )

@@ -1,20 +1,18 @@
-"""The simulated world of the ring protocols: machines at the sources, and channels without any order.
+"""The world of the ring protocols: machines at the sources, and channels without any order.
 
-As in `simulator.world`, nothing happens by itself: `choices` lists what could, `take` makes it happen. Every
-message that is on its way can be the next to arrive. After every step the two invariants of the paper's
+Every message that is on its way can be the next to arrive. After every step the two invariants of the paper's
 proof are checked (`invariants`), by evaluation from scratch.
 """
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, cast
 
 from viewkeeper.errors import invariant
-from viewkeeper.protocols.messages import InstallChange
-from viewkeeper.protocols.ring_machines import Machine, RingSystem
+from viewkeeper.protocols.ring_machines import DataNode, Machine, RingSystem
 from viewkeeper.protocols.ring_messages import (
     WAREHOUSE,
     Action,
@@ -31,29 +29,27 @@ from viewkeeper.protocols.ring_messages import (
     TransactionCommitted,
 )
 from viewkeeper.protocols.tokens import Token, sources_of
-from viewkeeper.simulator.choices import Commit, Deliver
+from viewkeeper.simulator.kernel.exploration import Explored, explore_all
+from viewkeeper.simulator.kernel.journal import Journal, Told, rows_text
+from viewkeeper.simulator.kernel.world import Act, Choice, Commit, Deliver, Network, Node, Route
+from viewkeeper.simulator.one_view import OneViewWorld
 from viewkeeper.simulator.rings.invariants import RingInvariants
-from viewkeeper.simulator.rings.journal import Envelope, RingJournal
 from viewkeeper.simulator.scenario import Scenario
-from viewkeeper.timeline import Cut
+from viewkeeper.simulator.source import ScriptedSource
+from viewkeeper.timeline import Cut, Transaction
 from viewkeeper.views.definition import RelationName, ViewDefinition
-
-STEPS_MAX = 20_000
 
 MakeSystem = Callable[[ViewDefinition, Any, Mapping[RelationName, Any]], RingSystem]
 
 
 @dataclass(frozen=True, order=True)
-class Ask:
+class Ask(Act):
     """A reader asks the warehouse for the view."""
 
 
 @dataclass(frozen=True, order=True)
-class Tick:
+class Tick(Act):
     """The warehouse's period is over."""
-
-
-Choice = Commit | Deliver | Ask | Tick
 
 
 @dataclass(frozen=True)
@@ -64,25 +60,6 @@ class Query:
     state: int | None = None
 
 
-@dataclass
-class RingCounters:
-    """What was sent. ``visits`` counts the tokens that reached a source."""
-
-    tokens: int = 0
-    increments: int = 0
-    requests: int = 0
-    visits: int = 0
-    rows: int = 0
-
-    @property
-    def messages(self) -> int:
-        return self.tokens + self.increments + self.requests
-
-    def as_dict(self) -> dict[str, int]:
-        # "queries" is what other protocols count: here nobody ever asks a source anything.
-        return {**vars(self), "messages": self.messages, "queries": 0}
-
-
 @dataclass(frozen=True)
 class Demands:
     """How often readers ask and periods end, beside what the sources do."""
@@ -91,8 +68,83 @@ class Demands:
     ticks: int = 0
 
 
-class RingWorld:
-    """Everything there is in a run of a ring."""
+class RingSource(ScriptedSource):
+    """A source with its data node: what it commits, the node knows at once."""
+
+    def __init__(self, name: str, script: tuple[Transaction, ...], machine: DataNode) -> None:
+        super().__init__(name, script, inversions=False)
+        self.machine = machine
+
+    def take_effect(self, made: Transaction) -> None:
+        """The node has the data."""
+
+    def act(self, act: Act) -> Iterable[Action]:
+        return self.machine.step(TransactionCommitted(self.commit()))
+
+    def step(self, sender: str, event: Event) -> Iterable[Action]:
+        return self.machine.step(event)
+
+    @property
+    def waits_for(self) -> str | None:
+        return None if self.machine.is_idle else "the token"
+
+
+class RingWarehouse(Node):
+    """The warehouse of a ring; readers ask it, and its periods end, as often as is demanded."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.queries: dict[int, Query] = {}
+        self.ticks = 0
+
+    def act(self, act: Act) -> Iterable[Action]:
+        if isinstance(act, Ask):
+            return self.machine.step(QueryArrived(len(self.queries)))
+        self.ticks += 1
+        return self.machine.step(RefreshDue())
+
+    def step(self, sender: str, event: Event) -> Iterable[Action]:
+        return self.machine.step(event)
+
+    @property
+    def waits_for(self) -> str | None:
+        unanswered = [number for number, query in self.queries.items() if query.state is None]
+        if unanswered:
+            return f"an answer to readers' questions {unanswered}"
+        return None if self.machine.is_idle else "increments"
+
+
+def _to_warehouse(sender: str, message: Any) -> str:
+    return WAREHOUSE
+
+
+def _counted_token(message: PassToken) -> Mapping[str, int]:
+    rows = sum(len(entry.rows) for entry in message.token.entries if entry is not None)
+    return {"tokens": 1, "messages": 1, "rows": rows}
+
+
+class RingWorld(OneViewWorld):
+    """Everything there is in a run of a ring. ``visits`` counts the tokens that reached a source."""
+
+    # No ring ever asks a source: "queries" is what other protocols count.
+    counted = ("tokens", "increments", "requests", "visits", "rows", "messages", "queries")
+    routes: ClassVar = {
+        PassToken: Route(
+            lambda sender, action: str(action.to),
+            lambda action: TokenArrived(action.token),
+            _counted_token,
+        ),
+        SendIncrement: Route(
+            _to_warehouse,
+            lambda action: IncrementArrived(action.increment),
+            lambda action: {"increments": 1, "messages": 1},
+        ),
+        RequestToken: Route(
+            _to_warehouse,
+            lambda action: TokenRequested(action.source, action.upto),
+            lambda action: {"requests": 1, "messages": 1},
+        ),
+    }
 
     def __init__(
         self,
@@ -101,165 +153,165 @@ class RingWorld:
         demands: Demands = Demands(),
         *,
         checked: bool = True,
-        journal: RingJournal | None = None,
+        journal: Journal | None = None,
     ) -> None:
         extent = scenario.extent
-        self.scenario = scenario
-        self.system = make_system(scenario.definition, extent, scenario.initial)
-        self.committed = Cut.start(scenario.scripts)
+        system = make_system(scenario.definition, extent, scenario.initial)
+        nodes: dict[str, Node] = {
+            name: RingSource(name, scenario.scripts[name], node)
+            for name, node in sorted(system.nodes.items())
+        }
+        nodes[WAREHOUSE] = RingWarehouse(system.warehouse)
+        channels = {to: tuple((sender, to) for sender in nodes) for to in nodes}
+        super().__init__(nodes, channels, Network(fifo=False), extent, journal)
         self.demands = demands
-        self.time = 0
-        self.steps = 0
-        self.states: list[Any] = [extent]
-        self.claims: list[Cut] = [self.committed]
-        self.installed_at: list[int] = [0]
-        self.queries: dict[int, Query] = {}
-        self.ticks = 0
-        self.counters = RingCounters()
-        self.journal = journal
-        # How far the serial order of each term has come: the cut of its token, or of the last one.
+        # How far the serial order of each term is: the cut of its token, or of the last one.
         self.serial_cuts = [Cut.start(sources_of(term)) for term in scenario.definition.terms]
         self.invariants = RingInvariants(scenario) if checked else None
-        self.on_the_way: list[Envelope] = []
-        for action in self.system.tokens:
-            self._carry_out(WAREHOUSE, action)
+        self.carry_out_all(WAREHOUSE, system.tokens)
 
     # -- what could happen, and making it happen ---------------------------------------------------
 
     def choices(self) -> list[Choice]:
-        """Everything that could happen next; empty when the run is over.
+        """As in every world; but a basic ring's token moves for ever: the run is over when it moves for nothing."""
+        found = super().choices()
+        acts = [choice for choice in found if isinstance(choice, Act)]
+        last_is_due = self._last_demand_is_due(acts)
+        warehouse, demands = self.warehouse, self.demands
+        if len(warehouse.queries) < demands.queries or (last_is_due and demands.queries):
+            acts.append(Ask(WAREHOUSE))
+        if warehouse.ticks < demands.ticks or (last_is_due and demands.ticks):
+            acts.append(Tick(WAREHOUSE))
+        if not acts and self.is_settled:
+            return []
+        return [*acts, *(choice for choice in found if isinstance(choice, Deliver))]
 
-        A basic ring's token moves for ever: the run is over when it moves for nothing.
-        """
-        found: list[Choice] = [
-            Commit(source)
-            for source, script in sorted(self.scenario.scripts.items())
-            if self.committed[source] < len(script)
-        ]
-        last_is_due = self._last_demand_is_due(found)
-        if len(self.queries) < self.demands.queries or (last_is_due and self.demands.queries):
-            found.append(Ask())
-        if self.ticks < self.demands.ticks or (last_is_due and self.demands.ticks):
-            found.append(Tick())
-        if found or not self.is_settled:
-            found += [Deliver(index) for index in range(len(self.on_the_way))]
-        return found
-
-    def _last_demand_is_due(self, commits: list[Choice]) -> bool:
+    def _last_demand_is_due(self, commits: list[Act]) -> bool:
         # When the warehouse drives the refresh, what was committed since the last demand waits for
-        # the next one; a run must end with one more, or nobody could tell rest from neglect.
-        return (
-            not commits
-            and self.system.warehouse.is_idle
-            and not all(node.is_idle for node in self.system.nodes.values())
-        )
-
-    @property
-    def is_settled(self) -> bool:
-        return self.system.is_settled(envelope.event for envelope in self.on_the_way)
-
-    @property
-    def machines(self) -> dict[str, Machine]:
-        return {WAREHOUSE: self.system.warehouse, **self.system.nodes}
+        # the next one; a run must end with one more, or rest could not be told from neglect.
+        idle = all(source.machine.is_idle for source in self.sources.values())
+        return not commits and self.warehouse.machine.is_idle and not idle
 
     def take(self, choice: Choice) -> None:
         """Make it happen, and check the invariants."""
-        self.steps += 1
-        invariant(self.steps < STEPS_MAX, "the ring does not come to rest")
-        match choice:
-            case Commit(source):
-                transaction = self.scenario.scripts[source][self.committed[source]]
-                self.committed = self.committed.advanced(source, transaction.number)
-                if self.journal is not None:
-                    self.journal.committed(transaction)
-                self._step(source, TransactionCommitted(transaction))
-            case Deliver(index):
-                envelope = self.on_the_way.pop(index)
-                self._note_arrival(envelope)
-                self._step(envelope.to, envelope.event)
-            case Ask():
-                number = len(self.queries) + 1
-                self.queries[number] = Query(self.committed)
-                self._step(WAREHOUSE, QueryArrived(number))
-            case Tick():
-                self.ticks += 1
-                self._step(WAREHOUSE, RefreshDue())
+        if isinstance(choice, Ask):
+            self.warehouse.queries[len(self.warehouse.queries) + 1] = Query(self.committed)
+        super().take(choice)
         if self.invariants is not None:
             self.invariants.check(self.tokens, self.serial_cuts, self.states[-1], self.outstanding)
 
-    def _note_arrival(self, envelope: Envelope) -> None:
-        if envelope.to != WAREHOUSE and isinstance(envelope.event, TokenArrived):
-            self.counters.visits += 1
-        if self.journal is not None:
-            self.journal.delivered(envelope)
+    def arrived(self, sender: str, to: str, event: Event) -> None:
+        super().arrived(sender, to, event)
+        self.counters["visits"] += to != WAREHOUSE and isinstance(event, TokenArrived)
 
-    def _step(self, place: str, event: Event) -> None:
-        for action in self.machines[place].step(event):
-            self._carry_out(place, action)
+    def sent(self, sender: str, to: str, message: Event) -> None:
+        super().sent(sender, to, message)
+        if isinstance(message, TokenArrived):
+            self.serial_cuts[message.token.term] = message.token.cut
 
-    def _carry_out(self, place: str, action: Action) -> None:
-        match action:
-            case PassToken(to, token):
-                self.counters.tokens += 1
-                self.counters.rows += sum(len(e.rows) for e in token.entries if e is not None)
-                self.serial_cuts[token.term] = token.cut
-                self._send(place, to, TokenArrived(token))
-            case SendIncrement(increment):
-                self.counters.increments += 1
-                self._send(place, WAREHOUSE, IncrementArrived(increment))
-            case RequestToken(source, upto):
-                self.counters.requests += 1
-                self._send(place, WAREHOUSE, TokenRequested(source, upto))
-            case AnswerQuery(query):
-                asked = self.queries[query]
-                self.queries[query] = Query(asked.committed, len(self.states) - 1)
-            case InstallChange(change, cut, _):
-                self.states.append(self.states[-1] + change)
-                self.claims.append(cut)
-                self.installed_at.append(self.time)
-                if self.journal is not None:
-                    self.journal.installed(action, self.states[-1])
+    def carry_out(self, sender: str, action: Action) -> None:
+        if isinstance(action, AnswerQuery):
+            asked = self.warehouse.queries[action.query]
+            self.warehouse.queries[action.query] = Query(asked.committed, len(self.states) - 1)
+        else:
+            super().carry_out(sender, action)
 
-    def _send(self, sender: str, to: str, event: Event) -> None:
-        envelope = Envelope(sender, to, event, self.time)
-        self.on_the_way.append(envelope)
-        if self.journal is not None:
-            self.journal.sent(envelope)
+    # -- what there is -----------------------------------------------------------------------------
 
-    # -- what the invariants are about -------------------------------------------------------------
+    @property
+    def warehouse(self) -> RingWarehouse:
+        return cast(RingWarehouse, self.nodes[WAREHOUSE])
+
+    @property
+    def committed(self) -> Cut:
+        return Cut.of({name: source.committed for name, source in self.sources.items()})
+
+    @property
+    def on_the_way(self) -> list[Event]:
+        return [event for channel in self.channels.values() for event in channel]
+
+    @property
+    def system(self) -> RingSystem:
+        """The machines, put together again."""
+        nodes = {name: source.machine for name, source in self.sources.items()}
+        return RingSystem("", nodes, self.warehouse.machine)
+
+    @property
+    def is_settled(self) -> bool:
+        return self.system.is_settled(self.on_the_way)
 
     @property
     def tokens(self) -> tuple[Token, ...]:
         """Every token there is, on its way or kept by a node."""
-        moving = [e.event.token for e in self.on_the_way if isinstance(e.event, TokenArrived)]
-        kept = [token for node in self.system.nodes.values() for token in node.kept]
+        moving = [e.token for e in self.on_the_way if isinstance(e, TokenArrived)]
+        kept = [token for source in self.sources.values() for token in source.machine.kept]
         return (*moving, *kept)
 
     @property
     def outstanding(self) -> tuple[Any, ...]:
         """The changes of increments that were sent and are not installed."""
-        moving = [
-            e.event.increment for e in self.on_the_way if isinstance(e.event, IncrementArrived)
-        ]
-        return tuple(i.change for i in (*moving, *self.system.warehouse.waiting))
+        moving = [e.increment for e in self.on_the_way if isinstance(e, IncrementArrived)]
+        return tuple(i.change for i in (*moving, *self.warehouse.machine.waiting))
 
-    # -- at the end, and for exploration -----------------------------------------------------------
+    @property
+    def identity(self) -> Any:
+        """Everything that what happens from here on depends on: the invariants hold in every state, so that
+        none need be remembered; nor does it matter when a message was sent."""
+        moving = Counter((to, event) for to, channel in self.channels.items() for event in channel)
+        return (
+            self.committed,
+            frozenset(moving.items()),
+            self.states[-1],
+            (len(self.warehouse.queries), self.warehouse.ticks),
+            (self.warehouse.machine, *(source.machine for source in self.sources.values())),
+        )
 
-    def require_finished(self) -> None:
-        """Nothing can happen any more: then nothing may be waiting either (liveness)."""
-        invariant(not self.choices(), "the run is not over")
-        busy = [place or "the warehouse" for place, m in self.machines.items() if not m.is_idle]
-        invariant(not busy, "somebody waits for ever: nothing can happen", detail=f"{busy}")
-        unanswered = [number for number, query in self.queries.items() if query.state is None]
-        invariant(not unanswered, "readers wait for ever", detail=f"queries {unanswered}")
+    # -- in words ----------------------------------------------------------------------------------
 
-    def forked(self) -> RingWorld:
-        """A copy that goes its own way; what never changes is shared."""
-        shared: list[Any] = [self.scenario, self.scenario.definition, *self.on_the_way]
-        shared += [*self.claims, *self.serial_cuts, self.committed]
-        for script in self.scenario.scripts.values():
-            shared += script
-        for node in self.system.nodes.values():
-            shared += node.data.assemblies.values()
-        shared.append(getattr(self.system.warehouse, "assembly", None))
-        return copy.deepcopy(self, {id(thing): thing for thing in shared if thing is not None})
+    def told(self, sender: str, thing: Any) -> Told | None:
+        match thing:
+            case Commit():
+                told = self.told_act(thing)
+                # The node is where the data is: no message announces it.
+                return None if told is None else Told("commit", "", f"{told.label} {told.text}")
+            case TokenArrived(token):
+                label = "token" if token.term == 0 else f"token of term {token.term + 1}"
+                text = f"{token_text(token)} at {token.cut}"
+                return Told("send", label, text, facts={"token": token})
+            case IncrementArrived(increment):
+                term = f" of term {increment.term + 1}" if increment.term else ""
+                label = f"increment {increment.number}{term}"
+                return Told("send", label, f"Δ_F {rows_text(increment.change)} to {increment.cut}")
+            case TokenRequested(source, upto):
+                return Told("send", f"request for {source}#{upto}")
+        return None
+
+
+def token_text(token: Token) -> str:
+    """The token in the paper's notation: one entry for each node, ⊥ where there is none."""
+    entries = zip(token.ring, token.entries, strict=True)
+    return (
+        "[" + ", ".join(f"{s}: {'⊥' if e is None else rows_text(e.rows)}" for s, e in entries) + "]"
+    )
+
+
+# -- every order ------------------------------------------------------------------------------------
+
+
+def explored(world: RingWorld) -> Explored:
+    """Go through every interleaving from here; raises InvariantViolated where something is wrong.
+
+    A quiescent ring comes to rest on every path, and with it all changes are in the view.
+    """
+    return explore_all(world, _require_rest)
+
+
+def _require_rest(world: RingWorld, path: tuple[Choice, ...]) -> None:
+    invariant(not world.on_the_way, "messages are on their way in a state of rest")
+    # With the first invariant this says that the view is the one after all transactions.
+    committed = dict(world.committed).items()
+    invariant(
+        all(dict(cut).items() <= committed for cut in world.serial_cuts),
+        "changes wait for ever in a state of rest",
+        detail=f"{world.serial_cuts} of {world.committed}",
+    )

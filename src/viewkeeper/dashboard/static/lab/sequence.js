@@ -61,17 +61,9 @@ function arrow(run, step, index, x, y) {
 
 /** Where the message that arrives at this step left, and where it arrives. */
 function ends(run, step, index) {
-  if (step.receives) {
-    const sender = step.kind === "deliver" ? step.arrow : "warehouse";
-    const left = lastIndex(run.steps, index, (each) => each.sends === step.receives && each.place === sender);
-    return left === null ? [null] : [{ place: sender, index: left }, step.place];
-  }
-  if (step.kind === "deliver" && step.arrow) {
-    const left = lastIndex(run.steps, index, (each) => each.kind === "send" && each.place === step.arrow && each.arrow === step.place);
-    return left === null ? [null] : [{ place: step.arrow, index: left }, step.place];
-  }
-  // Worlds whose messages arrive as they are sent.
-  return !step.sends && step.arrow && step.kind !== "send" ? [{ place: step.place, index }, step.arrow] : [null];
+  if (!step.receives) return [null];
+  const left = lastIndex(run.steps, index, (each) => each.sends === step.receives && each.place === step.arrow);
+  return left === null ? [null] : [{ place: step.arrow, index: left }, step.place];
 }
 
 function lastIndex(steps, before, matches) {
@@ -81,7 +73,7 @@ function lastIndex(steps, before, matches) {
 
 function kindOf(label, step) {
   if (label.startsWith("#")) return "notice";
-  if (label.startsWith("?") || step.kind === "ask" || step.kind === "query") return "question";
+  if (label.startsWith("?") || step.kind === "answer") return "question";
   return "answer";
 }
 
