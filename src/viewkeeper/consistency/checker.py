@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from viewkeeper.consistency.histories import SourceHistories, State, ViewStates
 from viewkeeper.consistency.violation import Violation, differences, nearest_cut
 from viewkeeper.errors import ViewkeeperError
-from viewkeeper.timeline import Cut
+from viewkeeper.timeline import CutVector
 from viewkeeper.views.definition import ViewDefinition
 from viewkeeper.views.level import Level
 
@@ -69,7 +69,7 @@ def check(
     definitions: Sequence[ViewDefinition],
     histories: SourceHistories,
     states: Sequence[State],
-    claims: Sequence[Cut] | None = None,
+    claims: Sequence[CutVector] | None = None,
 ) -> Verdict:
     """Decide the level of a history of states, the initial one first.
 
@@ -102,7 +102,7 @@ class _Checker:
 
     # -- with claimed cuts -------------------------------------------------------------------------
 
-    def wrong_claim(self, states: Sequence[State], claims: Sequence[Cut]) -> Violation | None:
+    def wrong_claim(self, states: Sequence[State], claims: Sequence[CutVector]) -> Violation | None:
         """The first claim that does not hold, with what its state should have shown."""
         before = self.histories.start
         for index, (state, claim) in enumerate(zip(states, claims, strict=True)):
@@ -119,7 +119,7 @@ class _Checker:
             before = claim
         return None
 
-    def with_claims(self, claims: Sequence[Cut]) -> Verdict:
+    def with_claims(self, claims: Sequence[CutVector]) -> Verdict:
         """The level of states that are all the view at their claims."""
         if not self._converges():
             return Verdict(Level.CONSISTENT, False, self._wrong_end(Level.STRONG))
@@ -189,7 +189,7 @@ class _Checker:
             return self._violation(Level.COMPLETE, index, reason, [self.histories.end])
         return None
 
-    def _closure(self, frontier: set[Cut], state: State) -> set[Cut]:
+    def _closure(self, frontier: set[CutVector], state: State) -> set[CutVector]:
         """All cuts reachable by transactions that do not change the views."""
         reached, waiting = set(frontier), list(frontier)
         while waiting:
@@ -208,7 +208,7 @@ class _Checker:
                 reason = f"state {index} is the view at no cut"
                 everywhere = list(self.histories.all_cuts())
                 return self._violation(Level.WEAK, index, reason, everywhere)
-        lowest: list[Cut] = [self.histories.start]
+        lowest: list[CutVector] = [self.histories.start]
         for index, state in self.states:
             above = [c for c in cuts_of[state] if any(c.includes(low) for low in lowest)]
             if not above:
@@ -218,10 +218,10 @@ class _Checker:
             lowest = [c for c in above if not any(c != o and c.includes(o) for o in above)]
         return None
 
-    def _cuts_by_state(self) -> dict[State, list[Cut]]:
+    def _cuts_by_state(self) -> dict[State, list[CutVector]]:
         self._require_few(self.histories.number_of_cuts)
         wanted = {state for _, state in self.states}
-        cuts_of: defaultdict[State, list[Cut]] = defaultdict(list)
+        cuts_of: defaultdict[State, list[CutVector]] = defaultdict(list)
         for cut in self.histories.all_cuts():
             state = self.views.at(cut)
             if state in wanted:
@@ -244,12 +244,14 @@ class _Checker:
         reason = "the last state is not the view after all transactions"
         return self._violation(level, index, reason, [self.histories.end])
 
-    def _violation(self, level: Level, index: int, reason: str, candidates: list[Cut]) -> Violation:
+    def _violation(
+        self, level: Level, index: int, reason: str, candidates: list[CutVector]
+    ) -> Violation:
         state = next(state for number, state in self.states if number == index)
         nearest = nearest_cut(self.views, state, candidates)
         shown = () if nearest is None else differences(self.names, state, self.views.at(nearest))
         return Violation(level, index, reason, nearest, shown)
 
 
-def _sorted(cuts: set[Cut]) -> list[Cut]:
+def _sorted(cuts: set[CutVector]) -> list[CutVector]:
     return sorted(cuts, key=lambda cut: cut.numbers)

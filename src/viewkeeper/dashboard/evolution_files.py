@@ -1,6 +1,6 @@
 """Schema changes for the evolution page, and what people decided about them.
 
-Read again whenever somebody asks: the keeper writes them, in a process of its own. See docs/dashboard.md.
+Read again whenever somebody asks: the keeper writes them, in another process. See docs/dashboard.md.
 """
 
 from __future__ import annotations

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-# From best to worst; ``idle`` is neither: nobody keeps the views, and nobody asked for it.
+# From best to worst; ``idle`` is neither: no run keeps the views, and none was asked for.
 RANKS = ("good", "idle", "warning", "bad")
 
-# Without a target of its own, a view or an edge that is so far behind is shown as late, or as bad.
+# Without its own target, a view or an edge that is this far behind is shown as late, or as bad.
 LATE_SECONDS, BAD_SECONDS = 5.0, 30.0
 
 _UNITS = {"ms": 0.001, "s": 1, "sec": 1, "second": 1, "min": 60, "m": 60, "minute": 60, "h": 3600}

@@ -63,7 +63,7 @@ class ProjectMonitor:
         self.sources.close()
 
     def _follow(self) -> None:
-        """Batches come and go in a small file: read it also while nobody looks, for the charts."""
+        """Batches come and go in a small file: read it also while no page is open, for the charts."""
         while not self._closed.wait(RUN_SECONDS):
             self.run()
 

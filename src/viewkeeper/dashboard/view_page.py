@@ -68,7 +68,7 @@ def _versions(entries: Sequence[Entry], name: str) -> list[Document]:
 
 
 def _states(entries: Sequence[Entry], name: str) -> list[Document]:
-    """The newest epochs, newest first: each transaction in one is a state of its own."""
+    """The newest epochs, newest first: each transaction in one is a separate state."""
     epochs = [entry for entry in entries if entry.kind == "epoch" and name in entry.views]
     return [_state(entry, name) for entry in reversed(epochs[-STATES_SHOWN:])]
 

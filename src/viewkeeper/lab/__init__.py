@@ -8,7 +8,7 @@ verdicts are the checker's. Begin with `running`.
 | `trials` | what is tried: a protocol, its world, its options |
 | `running`, `swarming`, `exploring` | one seed; many seeds on all processors; every interleaving |
 | `several_views`, `tables`, `painting` | views merged by a painting algorithm; its table as text and as a document |
-| `showing`, `playing`, `journals` | a scenario as a chart, and a run as a document that a page steps through |
+| `showing`, `playing` | a scenario as a chart, and a run as a document that a page steps through |
 | `comparisons` | what protocols cost, beside what their papers say |
 | `listing` | which protocols there are, and what each promises |
 """

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from viewkeeper.timeline import Cut, Transaction
+from viewkeeper.timeline import CutVector, Transaction
 from viewkeeper.views.definition import ViewDefinition
 from viewkeeper.views.level import Level
 
@@ -196,7 +196,7 @@ class InstallChange:
     """Change the view by ``change``; it then is the view at ``cut``."""
 
     change: Any
-    cut: Cut
+    cut: CutVector
     transactions: tuple[Transaction, ...]
 
 
@@ -212,7 +212,7 @@ class InstallBatch:
 
     change: Any
     numbers: tuple[int, ...]
-    cuts: Sequence[Cut]
+    cuts: Sequence[CutVector]
     transactions: tuple[Transaction, ...]
     stores: Mapping[str, Any] = field(default_factory=dict)
 

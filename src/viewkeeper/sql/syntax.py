@@ -26,7 +26,7 @@ def _placed(node: exp.Expr, token: Token) -> exp.Expr:
 
 
 class _Views(Spark):
-    """Spark SQL as views are read. Not registered under a name: nobody else should find it."""
+    """Spark SQL as views are read. Not registered under a name: no other code should find it."""
 
     class Tokenizer(Spark.Tokenizer):
         # Spark 4 reads '' inside a string as one quote.

@@ -26,7 +26,7 @@ from viewkeeper.protocols.messages import (
 )
 from viewkeeper.simulator.merging.scenario import ManagedView
 from viewkeeper.simulator.one_view import steps_of
-from viewkeeper.timeline import Cut, Transaction
+from viewkeeper.timeline import CutVector, Transaction
 from viewkeeper.views.assembly import Assembly
 
 
@@ -78,10 +78,10 @@ class Replacement:
 class ManagerProcess:
     """Drives one protocol; returns questions to sources and lists for the merge process."""
 
-    def __init__(self, view: ManagedView, extent: Bag, start: Cut | None = None) -> None:
+    def __init__(self, view: ManagedView, extent: Bag, start: CutVector | None = None) -> None:
         """``extent`` is the view at the cut ``start``; protocols count from there."""
         self.view = view
-        self.start = dict(Cut.start(view.definition.sources) if start is None else start)
+        self.start = dict(CutVector.start(view.definition.sources) if start is None else start)
         self.assemblies = tuple(Assembly(term) for term in view.definition.terms)
         self.protocol = view.protocol(view.definition, extent)
         self.inboxes = {source: Inbox(source) for source in view.definition.sources}

@@ -25,7 +25,7 @@ from viewkeeper.simulator.merging.scenario import (
     random_merge_scenario,
 )
 from viewkeeper.simulator.merging.world import MergeWorld, Watch
-from viewkeeper.timeline import Cut
+from viewkeeper.timeline import CutVector
 from viewkeeper.views.level import Level
 
 Choose = Callable[[Iterable[Promise], ViewUpdateTable], MergeAlgorithm]
@@ -212,14 +212,16 @@ def _changing(world: MergeWorld) -> int:
     return ViewStates(definitions, histories).number_changing(claims)
 
 
-def _cut(world: MergeWorld, group: tuple[str, ...], shown: frozenset[int], start: Cut) -> Cut:
+def _cut(
+    world: MergeWorld, group: tuple[str, ...], shown: frozenset[int], start: CutVector
+) -> CutVector:
     """How many of each source's transactions that concern the group are shown."""
     numbers = dict(start)
     for row in shown:
         transaction, views = world.rows[row]
         if not set(views).isdisjoint(group):
             numbers[transaction.source] += 1
-    return Cut.of(numbers)
+    return CutVector.of(numbers)
 
 
 def _expected(world: MergeWorld, group: tuple[str, ...], options: MergeOptions) -> Level:

@@ -51,7 +51,7 @@ from viewkeeper.simulator.merging.managers import (
 )
 from viewkeeper.simulator.merging.scenario import MergeScenario
 from viewkeeper.simulator.source import SimulatedSource
-from viewkeeper.timeline import Cut, Transaction
+from viewkeeper.timeline import CutVector, Transaction
 from viewkeeper.views.assembly import evaluated
 
 # Told of every event that the merge process takes in, and what follows from it.
@@ -235,7 +235,7 @@ class MergeWorld:
         view = next(v for v in self.to_add if v.name == name)
         self.to_add.remove(view)
         sources, histories = view.definition.sources, self.histories
-        start = Cut.of({source: self.numbered[source] for source in sources})
+        start = CutVector.of({source: self.numbered[source] for source in sources})
         extent = evaluated(view.definition, lambda r: histories.contents(r, start[r.source]))
         self.managers[name] = ManagerProcess(view, extent, start)
         relations = frozenset(view.definition.relations)
