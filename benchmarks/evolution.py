@@ -20,6 +20,7 @@ from pipeline import Rig
 
 from viewkeeper.live.auditing.audit import audit_view
 from viewkeeper.project.keeper import Keeper
+from viewkeeper.run_events import RunEvent, ViewEvolved
 
 VIEW = """
 -- dispensable: note
@@ -100,7 +101,7 @@ def run(rig: Rig, source: str, statement: str) -> None:
 
 def measured(orders: int) -> list[dict[str, Any]]:
     results = []
-    events: list[dict[str, Any]] = []
+    events: list[RunEvent] = []
     with contextlib.ExitStack() as stack:
         rig = prepared(stack, orders)
         keeper = stack.enter_context(Keeper.open(rig.folder, allow_setup=True))
@@ -118,7 +119,7 @@ def measured(orders: int) -> list[dict[str, Any]]:
             while not pipeline.has_applied(targets) or not events:
                 pipeline.cycle(0.05)
             seconds = time.perf_counter() - began
-            moved = sum(e.get("rows_read", 0) for e in events if e["event"] == "evolved")
+            moved = sum(e.rows_read or 0 for e in events if isinstance(e, ViewEvolved))
             audit = audit_view(pipeline, keeper.warehouse(), "sales")
             results.append(
                 {

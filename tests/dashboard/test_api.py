@@ -12,7 +12,7 @@ import pytest
 from dashboard.serving import ask
 from dashboard.small_project import HOSTILE, RENAME
 from viewkeeper.cli import execute
-from viewkeeper.dashboard.ledger_tail import Chronicle
+from viewkeeper.reports.ledger_tail import LedgerTail
 from viewkeeper.sources.opening import open_source
 
 HISTORY = (
@@ -86,18 +86,57 @@ def test_what_can_not_be_shown_is_told_like_everywhere(project, server):
     assert ask(server, "/api/lab/comparison?name=nothing").code == "unknown-plot"
 
 
-def test_figures_are_those_of_status(project, server, capsys):
+# What grows between two looks; and what only one of the two surfaces says.
+TIMES = {"lag_seconds", "freshness_seconds", "behind_seconds"}
+STATUS_ALONE = {"warehouse_error", "security", "ok", "problems"}
+
+
+def without_times(document: dict) -> dict:
+    return {name: value for name, value in document.items() if name not in TIMES}
+
+
+@pytest.mark.parametrize(
+    "case", ["well", "behind", "stopped", "waits", "differs", "rebuilt since", "no run"]
+)
+def test_status_and_the_overview_are_one_document(project, server, capsys, case):
+    """Every figure of ``status --json`` is in the overview, under the same name and with the same value."""
     project.commit(*HISTORY)
-    project.tell()
-    found = ask(server, "/api/overview").document
+    with open_source("depot", f"sqlite:///{project.folder}/depot.db", allow_setup=True) as depot:
+        depot.setup(["people"])
+    since = (dt.datetime.now(dt.UTC) - dt.timedelta(minutes=10)).isoformat()
+    standing = {"views": {"people": None}, "sources": {}, "approvals": []}
+    filled = project.warehouse.latest().views["people"].incarnation
+    told = {"standing": standing}
+    match case:
+        case "behind":
+            standing |= {"views": {"people": since}, "sources": {"depot": since}}
+        case "stopped":
+            told |= {"stopped_views": {"people": {"code": "c", "message": "m", "hint": "h"}}}
+        case "waits":
+            change = {"id": "7", "source": "depot", "relation": "people", "status": "pending"}
+            standing |= {"approvals": [change | {"statement": "ALTER …", "views": ["people"]}]}
+        case "differs" | "rebuilt since":
+            number = filled if case == "differs" else filled - 1
+            found = {"verdict": "different", "txn": 3, "incarnation": number, "at": since}
+            project.write("audits.json", {"people": found})
+        case "no run":
+            told |= {"state": "stopped"}
+    project.tell(**told)
+    looked = ("ok", "behind")
+    wait_until(lambda: ask(server, "/api/overview").document["sources"]["depot"]["state"] in looked)
+    overview = ask(server, "/api/overview").document
     execute(["status", "--json", "--project", str(project.folder)])
     status = json.loads(capsys.readouterr().out)
-    for name in ("state", "frontier", "epoch", "last_batch"):
-        assert found[name] == status[name], name
-    shared = ("state", "level", "protocol", "rows", "epoch", "definition_version")
-    view, told = found["views"]["people"], status["views"]["people"]
-    assert {name: view[name] for name in shared} == {name: told[name] for name in shared}
-    assert found["sources"]["depot"]["position"] == status["sources"]["depot"]["position"]
+    assert status["views"]["people"]["differs"] == (case == "differs")
+    for part in ("views", "sources"):
+        for name, figures in status[part].items():
+            shown = overview[part][name]
+            assert figures.keys() <= shown.keys()
+            assert without_times({n: shown[n] for n in figures}) == without_times(figures)
+            for time_of in TIMES & figures.keys():
+                assert (shown[time_of] is None) == (figures[time_of] is None), time_of
+    for name in status.keys() - STATUS_ALONE - {"views", "sources"}:
+        assert overview[name] == status[name], name
 
 
 def test_a_change_that_waits_is_red_here_and_in_status(project, server, capsys):
@@ -128,7 +167,9 @@ def test_a_source_that_is_minutes_behind_is_not_in_order(project, server, capsys
     with open_source("depot", f"sqlite:///{project.folder}/depot.db", allow_setup=True) as depot:
         depot.setup(["people"])
     project.tell(standing=standing)
-    wait_until(lambda: ask(server, "/api/overview").document["sources"]["depot"]["state"] == "ok")
+    wait_until(
+        lambda: ask(server, "/api/overview").document["sources"]["depot"]["state"] == "behind"
+    )
     found = ask(server, "/api/overview").document
     assert found["sources"]["depot"]["verdict"] == "bad"
     assert found["views"]["people"]["health"]["verdict"] == "bad"
@@ -151,29 +192,29 @@ def wait_until(is_true) -> None:
 
 def test_rows_are_counted_once_and_then_kept_up(project, monkeypatch):
     project.commit(*HISTORY[:2])
-    chronicle = Chronicle(project.warehouse.storage)
-    assert chronicle.refresh()
-    assert chronicle.rows("people") == replayed(2).total()
+    tail = LedgerTail(project.warehouse.storage)
+    assert tail.refresh()
+    assert tail.rows("people") == replayed(2).total()
 
     def unread(storage, entry, view):
         raise AssertionError("the view was read again")
 
-    monkeypatch.setattr("viewkeeper.dashboard.ledger_tail.counted_rows", unread)
+    monkeypatch.setattr("viewkeeper.reports.ledger_tail.counted_rows", unread)
     for upto in range(3, len(HISTORY) + 1):
         project.commit(HISTORY[upto - 1])
-        assert chronicle.refresh()
-        assert chronicle.rows("people") == replayed(upto).total()
-    assert not chronicle.refresh()
+        assert tail.refresh()
+        assert tail.rows("people") == replayed(upto).total()
+    assert not tail.refresh()
 
 
 def test_after_a_long_absence_rows_are_counted_anew(project, monkeypatch):
-    monkeypatch.setattr("viewkeeper.dashboard.ledger_tail.ENTRIES_KEPT", 2)
-    chronicle = Chronicle(project.warehouse.storage)
-    chronicle.refresh()
-    assert chronicle.rows("people") == 0
+    monkeypatch.setattr("viewkeeper.reports.ledger_tail.ENTRIES_KEPT", 2)
+    tail = LedgerTail(project.warehouse.storage)
+    tail.refresh()
+    assert tail.rows("people") == 0
     project.commit(*HISTORY)
-    chronicle.refresh()
-    assert chronicle.rows("people") == replayed(len(HISTORY)).total()
+    tail.refresh()
+    assert tail.rows("people") == replayed(len(HISTORY)).total()
 
 
 def test_one_moment_comes_from_one_entry(project, server):

@@ -50,7 +50,7 @@ def test_its_death_is_told_and_it_is_started_again_at_the_same_place(project):
         first = server.pid
         os.kill(first, signal.SIGKILL)
         event = told.get(timeout=PATIENCE_SECONDS)
-        assert (event["event"], event["code"]) == ("warning", "dashboard-ended")
+        assert (event.name, event.code) == ("warning", "dashboard-ended")
         until(lambda: server.pid != first and answers(server.url))
         last = server.pid
     assert is_gone(last)

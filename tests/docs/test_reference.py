@@ -7,8 +7,10 @@ import json
 import re
 from pathlib import Path
 
-from docsite import commands, error_codes, interface, settings, shapes
+from docsite import commands, error_codes, events, interface, settings, shapes
+from viewkeeper.demo.events import DEMO_EVENTS
 from viewkeeper.reports.metrics import METRICS
+from viewkeeper.run_events import RUN_EVENTS
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -73,6 +75,19 @@ def test_a_code_that_is_computed_is_found_all_the_same() -> None:
 
 def test_every_metric_is_there() -> None:
     assert first_cells(page("metrics")) == {name for name, _, _ in METRICS}, ANEW
+
+
+def test_every_event_is_there_with_its_fields() -> None:
+    run, demo = page("events").split("## Of the demo")
+    for text, kinds in ((run, RUN_EVENTS), (demo, DEMO_EVENTS)):
+        rows = [row for row in text.splitlines() if row.startswith("| `")]
+        assert rows == [row for row in events.table(kinds) if row.startswith("| `")], ANEW
+        assert first_cells(text) == {kind.name for kind in kinds}
+        for kind in kinds:
+            assert kind.__doc__ is not None, kind
+            assert not kind.__doc__.startswith(f"{kind.__name__}("), (
+                kind
+            )  # what dataclass would write
 
 
 def test_every_endpoint_is_there() -> None:

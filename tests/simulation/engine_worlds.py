@@ -30,6 +30,7 @@ FAMILIES = {
     ),
     "replacements": Mix(schema_changes=4, has_replacements=True, kills=3, audits=2, closing=6),
     "adaptations": Mix(
+        views_max=6,
         schema_changes=4,
         has_replacements=True,
         has_keys=True,

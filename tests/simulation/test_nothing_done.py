@@ -12,12 +12,16 @@ from dataclasses import replace
 import pytest
 
 from simulation import broken
+from simulation.engine_worlds import is_found_out
 from simulation.test_rings import size_of
+from viewkeeper.engine.machine import GroupMachine
 from viewkeeper.errors import InvariantViolated
+from viewkeeper.evolution.map_va import MapVA
 from viewkeeper.protocols.medwrap_mediator import MedwrapMediator
 from viewkeeper.protocols.medwrap_wrapper import MedwrapWrapper
 from viewkeeper.protocols.messages import InstallChange
 from viewkeeper.protocols.ring_machines import Machine, RingSystem
+from viewkeeper.simulator.engine.world import EngineWorld
 from viewkeeper.simulator.generator import Shape, Size
 from viewkeeper.simulator.kernel.scheduling import SeededScheduler, run_to_end
 from viewkeeper.simulator.medwrap.run import MedwrapOptions, medwrap_scenario
@@ -133,6 +137,35 @@ def test_nothing_done_in_the_worlds_of_merging(painting):
         return judged_merge(seed, world, groups, options).is_good
 
     assert failed(is_good) >= FAILED_MIN
+
+
+class EmptyHandedWorld(EngineWorld):
+    """View managers compute nothing, and an adaptation finds no row; names are followed."""
+
+    def _commit_epoch(self, group, commit):
+        contents = tuple(
+            {view: {n: b - b for n, b in found.items()} for view, found in each.items()}
+            for each in commit.contents
+        )
+        super()._commit_epoch(group, replace(commit, contents=contents))
+
+    def _fill(self, group, fill):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(MapVA, "new_extent", lambda self, v0, delta_v: v0 - v0)
+            super()._fill(group, fill)
+
+
+class SilentMachine(GroupMachine):
+    def step(self, event, now):
+        return ()
+
+
+@pytest.mark.parametrize("idle", [EmptyHandedWorld, SilentMachine])
+@pytest.mark.parametrize("family", ["schema", "adaptations"])
+def test_nothing_done_in_the_worlds_of_schema_changes(family, idle):
+    make, world = (idle, EngineWorld) if issubclass(idle, GroupMachine) else (GroupMachine, idle)
+    found = sum(is_found_out(family, seed, make, world) for seed in range(SEEDS))
+    assert found >= FAILED_MIN
 
 
 def test_a_run_says_how_many_of_its_transactions_changed_the_view():

@@ -1,7 +1,8 @@
 """The index of the decisions, made from the pages: number, title, and whether a later one changes it.
 
 A page's first line is its number and title. A later decision that replaces it, or that changes a part of it, is named
-in the line below: ``*Superseded by [NNNN](page): what changed.*`` or ``*Refined by …*``. Otherwise it is accepted.
+in the line below: ``*Superseded by [NNNN](page): what changed.*`` or ``*Refined by …*``. A page that is not carried out
+says ``*Proposed: how far it is.*`` there. Otherwise it is accepted.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ _TITLE = re.compile(r"# (\d{4}): (.+)\n")
 _STATUS = re.compile(
     r"\n\*(Superseded|Refined) by (\[\d{4}\]\([^)]*\)(?:, \[\d{4}\]\([^)]*\))*): [^\n]+\.\*\n"
 )
+_PROPOSED = re.compile(r"\n\*Proposed: [^\n]+\.\*\n")
 _LINK = re.compile(r"\[(\d{4})\]\(([^)]*)\)")
 # A line that was meant as a status and is not written as one.
 _MEANT = re.compile(r"^\W*(superseded|refined|replaced) by\b", re.IGNORECASE | re.MULTILINE)
@@ -23,7 +25,7 @@ HEAD = """# Decisions
 
 Choices that someone will question, each on a page: what forced it, what was decided, what it costs. A page is not
 rewritten when a later decision changes it; it then names that decision in the line below its title. *Refined*: it holds,
-but for the part that the later page names. *Superseded*: read the later page instead.
+but for the part that the later page names. *Superseded*: read the later page instead. *Proposed*: not carried out yet.
 
 A new page takes the next free number. This index is made from the pages by `make decisions`.
 
@@ -34,7 +36,7 @@ A new page takes the next free number. This index is made from the pages by `mak
 
 @dataclass(frozen=True)
 class Decision:
-    """One page: ``word`` is accepted, refined or superseded, ``later`` the links to the pages that say so."""
+    """One page: ``word`` is accepted, proposed, refined or superseded, ``later`` the links to the pages that say so."""
 
     file: str
     number: str
@@ -86,7 +88,8 @@ def _decision(file: Path) -> Decision | None:
         return None
     status = _STATUS.match(text, title.end())
     if status is None:
-        return Decision(file.name, title[1], title[2])
+        word = "proposed" if _PROPOSED.match(text, title.end()) else "accepted"
+        return Decision(file.name, title[1], title[2], word)
     return Decision(
         file.name, title[1], title[2], status[1].lower(), tuple(_LINK.findall(status[2]))
     )

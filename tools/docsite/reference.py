@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from docsite import commands, error_codes, settings, shapes, view_classes
+from docsite import commands, error_codes, events, settings, shapes, view_classes
 from docsite.interface import page as interface_page
 from viewkeeper.reports.metrics import METRICS
 
@@ -18,6 +18,7 @@ def quick_pages() -> dict[str, str]:
         "reference/commands.md": commands.page(),
         "reference/settings.md": settings.page(),
         "reference/errors.md": error_codes.page(),
+        "reference/events.md": events.page(),
         "reference/metrics.md": metrics_page(),
         "reference/api.md": interface_page(),
         "protocols/classes.md": view_classes.page(),

@@ -41,7 +41,7 @@ def page() -> str:
         (
             "Made by `make reference`, which runs the commands on the example project. One document on stdout; `run` and "
             '`demo` write one per line. Errors are `{"error": {…}}` with the [fields of every error](errors.md), and the '
-            "exit code is the same as with text. The [events of a run](../running.md#events) have a table of their own.\n"
+            "exit code is the same as with text. The [events](events.md) of `run` and `demo` have a page.\n"
         ),
         "Below, a value's type stands for it; of a list the first element is shown.",
     ]

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from viewkeeper.cli.choices import copy_text, many, size
-from viewkeeper.cli.explain import Project, bad_ones, known_view, show_bad
+from viewkeeper.cli.explain import show_bad
+from viewkeeper.cli.run import Project
 from viewkeeper.terminal import FAILED, GOOD, Json, write_json, write_line
-
-if TYPE_CHECKING:
-    from viewkeeper.project.keeper import Keeper
-    from viewkeeper.views.advice import Advice
-    from viewkeeper.views.definition import RelationName, ViewDefinition
 
 
 def register(app: typer.Typer) -> None:
@@ -30,75 +25,16 @@ def advise(
 ) -> None:
     """Propose what to keep at the warehouse, from what runs have asked the sources so far."""
     from viewkeeper.project.keeper import Keeper
+    from viewkeeper.reports.advice import advice_document
 
     with Keeper.open(project) as keeper:
-        bad = bad_ones(keeper, view)
-        document = advice_on(keeper, view)
+        document = advice_document(keeper, view)
     if as_json:
-        write_json(document | {"bad": {n: e.as_dict() for n, e in bad.items()}})
+        write_json(document)
     else:
         show(document)
-        show_bad(bad)
-    raise typer.Exit(FAILED if bad else GOOD)
-
-
-def advice_on(keeper: Keeper, view: str | None) -> dict[str, Any]:
-    """All that is shown, for programs."""
-    from viewkeeper.live.questions.traffic import measured, no_traffic
-    from viewkeeper.live.reading.row_estimates import row_estimates
-    from viewkeeper.reports.run_state import read_run_state
-
-    definitions = {name: each.definition for name, each in keeper.views.items()}
-    if view is not None:
-        definitions = {view: known_view(definitions, view)}
-    traffic = read_run_state(keeper.config.folder).get("traffic") or no_traffic("")
-    relations = [name for each in definitions.values() for name in each.relations]
-    sources = {name.source: keeper.source(name.source) for name in relations}
-    sizes = row_estimates(sources, relations)
-    told = measured(traffic)
-    return {
-        "measured": {name: traffic[name] for name in ("since", "batches", "transactions")},
-        "views": [_advised(each, sizes, told) for each in definitions.values()],
-    }
-
-
-def _advised(
-    definition: ViewDefinition, sizes: Mapping[RelationName, int], traffic: Mapping[str, Any]
-) -> dict[str, Any]:
-    from viewkeeper.errors import UsageError
-    from viewkeeper.protocols.choice import choice_for
-    from viewkeeper.views.advice import Traffic, advised, choices
-
-    document: dict[str, Any] = {"view": definition.name, "relations": [], "header": None}
-    try:
-        choice = choice_for(definition)
-    except UsageError as error:
-        return document | {"remark": f"it can't be kept as it is declared: {error.message}"}
-    if not choice.is_incremental:
-        return document | {"remark": f"it is kept by {choice.protocol}, which reads no copies"}
-    found = [
-        advised(each, traffic.get(str(each.relation), Traffic()))
-        for each in choices(definition, sizes)
-    ]
-    remark = None if found else "nothing is joined, so nothing is asked"
-    kept = [str(each.choices.relation) for each in found if each.keep]
-    is_news = any(each.keep and not each.choices.is_kept for each in found)
-    return document | {
-        "relations": [_document(each) for each in found],
-        "header": f"-- keep: {', '.join(kept)}" if is_news else None,
-        "remark": remark,
-    }
-
-
-def _document(advice: Advice) -> dict[str, Any]:
-    return advice.choices.as_dict() | {
-        "measured": vars(advice.traffic),
-        "advice": "keep" if advice.keep else "ask",
-        "reason": advice.reason,
-    }
-
-
-# -- for people -------------------------------------------------------------------------------------
+        show_bad(document["bad"])
+    raise typer.Exit(FAILED if document["bad"] else GOOD)
 
 
 def show(document: dict[str, Any]) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from viewkeeper.demo.events import DemoEvent, DemoSummarized, OnDemoEvent
 from viewkeeper.terminal import FAILED, GOOD, Json, console, write_json, write_line, write_lines
 
 PREFACE = (
@@ -54,11 +56,11 @@ def demo(
     raise typer.Exit(GOOD if good else FAILED)
 
 
-def _as_json(keep: Path | None) -> Any:
-    def on_event(event: dict[str, Any]) -> None:
-        if event["event"] == "summary":
-            event = event | {"next": next_commands(keep)}
-        write_json(event)
+def _as_json(keep: Path | None) -> OnDemoEvent:
+    def on_event(event: DemoEvent) -> None:
+        if isinstance(event, DemoSummarized):
+            event = replace(event, next=tuple(next_commands(keep)))
+        write_json(event.as_dict())
 
     return on_event
 

@@ -12,88 +12,90 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
+from viewkeeper.demo import events as ev
+from viewkeeper.run_events import DashboardOpened
 from viewkeeper.terminal import Grid, console, styled, write_line
-
-Event = Mapping[str, Any]
 
 REFRESHES_PER_SECOND = 4
 LINES_SHOWN_SECONDS = 2.0
 WIDTH_SIDE_BY_SIDE = 112
 
 # What is being waited for after an event, for the line under the page.
-_NEXT = {
-    "began": "The servers are starting",
-    "anomaly": "The servers are being filled",
-    "sources_ready": "Viewkeeper is starting",
-    "run_started": "Spark is starting and the feeds are being opened",
-    "loading": "The views are being loaded, each source at one cut, while everybody writes",
-    "relation_read": "The views are being computed",
-    "loaded": "Everybody writes; every transaction becomes a state of the views",
-    "resumed": "It went on from the ledger; everybody still writes",
-    "writers_stopped": "The last transactions come in",
-    "auditing": "Every view is computed anew from the sources and compared row by row",
-    "stopping": "The run is stopped in order, and everything put away",
+_NEXT: dict[type[ev.DemoEvent], str] = {
+    ev.DemoBegan: "The servers are starting",
+    ev.AnomalyPlayed: "The servers are being filled",
+    ev.SourcesReady: "Viewkeeper is starting",
+    ev.RunStarted: "Spark is starting and the feeds are being opened",
+    ev.DemoLoadingStarted: "The views are being loaded, each source at one cut, while everybody writes",
+    ev.DemoRelationRead: "The views are being computed",
+    ev.DemoLoaded: "Everybody writes; every transaction becomes a state of the views",
+    ev.RunResumed: "It went on from the ledger; everybody still writes",
+    ev.WritersStopped: "The last transactions come in",
+    ev.AuditStarted: "Every view is computed again from the sources and compared row by row",
+    ev.RunStopping: "The run is stopped in order, and everything put away",
 }
 
 
-def sentence(event: Event) -> str:
+def sentence(event: ev.DemoEvent) -> str:
     """An event in words; empty for those that only move figures."""
-    match event["event"]:
-        case "sources_ready":
-            return f"The sources are there: {', '.join(event['sources'])}."
-        case "dashboard":
-            return f"The dashboard is at {event['url']} as long as the demo runs."
-        case "run_started":
-            return f"viewkeeper run is process {event['pid']}."
-        case "loaded":
-            rows = ", ".join(f"{view} {count:,}" for view, count in event["rows"].items())
-            return f"The views have appeared, {event['seconds']:.1f} s: {rows} rows."
-        case "killed":
+    match event:
+        case ev.SourcesReady(sources):
+            return f"The sources are there: {', '.join(sources)}."
+        case DashboardOpened(url):
+            return f"The dashboard is at {url} as long as the demo runs."
+        case ev.RunStarted(pid):
+            return f"viewkeeper run is process {pid}."
+        case ev.DemoLoaded():
+            rows = ", ".join(f"{view} {count:,}" for view, count in event.rows.items())
+            return f"The views have appeared, {event.seconds:.1f} s: {rows} rows."
+        case ev.RunKilled():
             return (
-                f"kill -9 {event['pid']}: the run and its JVM are gone, "
-                f"{event['transactions']:,} transactions are in the warehouse."
+                f"kill -9 {event.pid}: the run and its JVM are gone, "
+                f"{event.transactions:,} transactions are in the warehouse."
             )
-        case "resumed":
+        case ev.RunResumed():
             return (
-                f"Resumed after {event['seconds']:.1f} s, behind transaction "
-                f"{event['goes_on_after']:,}, with {event['transactions']:,} at once."
+                f"Resumed after {event.seconds:.1f} s, behind transaction "
+                f"{event.goes_on_after:,}, with {event.transactions:,} at once."
             )
-        case "writers_stopped":
-            return f"The writers have stopped: {event['total']:,} transactions committed."
-        case "settled":
-            verdict = "nothing lost, nothing doubled" if event["ok"] else "THAT IS WRONG"
+        case ev.WritersStopped():
+            return f"The writers have stopped: {event.total:,} transactions committed."
+        case ev.DemoSettled():
+            verdict = "nothing lost, nothing doubled" if event.ok else "THAT IS WRONG"
             return (
-                f"{event['committed']:,} committed at the sources, {event['transactions']:,} "
+                f"{event.committed:,} committed at the sources, {event.transactions:,} "
                 f"states in the warehouse: {verdict}."
             )
-        case "audited":
-            found = (f"{v['view']} {v['verdict']} ({v['rows']:,} rows)" for v in event["views"])
+        case ev.ViewsAudited():
+            found = (f"{v['view']} {v['verdict']} ({v['rows']:,} rows)" for v in event.views)
             return f"Audit: {', '.join(found)}."
         case _:
             return ""
 
 
-def style_of(event: Event) -> str:
-    if event["event"] == "killed" or event.get("ok") is False:
-        return "bold red"
-    return "green" if event["event"] in ("loaded", "resumed", "settled", "audited") else ""
+def style_of(event: ev.DemoEvent) -> str:
+    match event:
+        case ev.RunKilled() | ev.DemoSettled(ok=False) | ev.ViewsAudited(ok=False):
+            return "bold red"
+        case ev.DemoLoaded() | ev.RunResumed() | ev.DemoSettled() | ev.ViewsAudited():
+            return "green"
+        case _:
+            return ""
 
 
-def anomaly_table(event: Event) -> Grid:
+def anomaly_table(event: ev.AnomalyPlayed) -> Grid:
     """The same updates under two protocols, in two columns."""
-    table = Grid(
-        title=f"Why it is hard: three updates meet in {event['view']}", title_justify="left"
-    )
+    table = Grid(title=f"Why it is hard: three updates meet in {event.view}", title_justify="left")
     table.add_column("concurrent update")
-    for protocol in event["protocols"]:
+    for protocol in event.protocols:
         table.add_column(f"the view by {protocol['protocol']}")
-    for number, update in enumerate(event["updates"]):
-        states = (protocol["states"][number] for protocol in event["protocols"])
+    for number, update in enumerate(event.updates):
+        states = (protocol["states"][number] for protocol in event.protocols)
         table.add_row(update, *(_marked(state) for state in states))
     table.add_section()
     levels = (
         styled(f"{p['level']} consistency" if p["is_good"] else "wrong for good")
-        for p in event["protocols"]
+        for p in event.protocols
     )
     table.add_row("the verdict", *levels, style="bold")
     return table
@@ -104,16 +106,16 @@ def _marked(state: Mapping[str, Any]) -> Text:
     return styled(f"{mark} {state['view']}", style)
 
 
-def summary_lines(event: Event) -> list[str]:
-    equal = [view for view, verdict in event["audits"].items() if verdict == "equal"]
-    fresh = event["freshness_seconds"]
+def summary_lines(event: ev.DemoSummarized) -> list[str]:
+    equal = [view for view, verdict in event.audits.items() if verdict == "equal"]
+    fresh = event.freshness_seconds
     return [
-        f"{len(equal)} of {len(event['audits'])} views equal to their sources after a kill -9, "
-        f"{event['transactions']:,} transactions in {event['epochs']:,} commits, "
-        f"{sum(event['queries'].values()):,} questions to the sources"
+        f"{len(equal)} of {len(event.audits)} views equal to their sources after a kill -9, "
+        f"{event.transactions:,} transactions in {event.epochs:,} commits, "
+        f"{sum(event.queries.values()):,} questions to the sources"
         + (f", fresh to {fresh:.2f} s." if fresh is not None else "."),
-        f"Done in {event['seconds']:.0f} s; "
-        + (f"the project is in {event['kept']}." if event["kept"] else "nothing was left behind."),
+        f"Done in {event.seconds:.0f} s; "
+        + (f"the project is in {event.kept}." if event.kept else "nothing was left behind."),
     ]
 
 
@@ -129,32 +131,33 @@ class Lines:
     def __exit__(self, *_: object) -> None:
         return None
 
-    def on_event(self, event: Event) -> None:
-        match event["event"]:
-            case "anomaly":
+    def on_event(self, event: ev.DemoEvent) -> None:
+        match event:
+            case ev.AnomalyPlayed():
                 console().print(anomaly_table(event))
-            case "figures":
+            case ev.FiguresChanged():
                 now = time.monotonic()
                 if now - self._told_at >= LINES_SHOWN_SECONDS:
                     self._told_at = now
                     write_line(_figures_line(event))
-            case "relation_read":
-                write_line(f"Read {event['rows']:,} rows of {event['relation']}.")
-            case "summary":
+            case ev.DemoRelationRead(relation, rows):
+                write_line(f"Read {rows:,} rows of {relation}.")
+                return
+            case ev.DemoSummarized():
                 for line in summary_lines(event):
-                    write_line(line, "bold" if event["ok"] else "bold red")
+                    write_line(line, "bold" if event.ok else "bold red")
             case _ if sentence(event):
                 write_line(sentence(event), style_of(event))
-        if event["event"] != "relation_read" and event["event"] in _NEXT:
-            write_line(f"{_NEXT[event['event']]} …", "dim")
+        if type(event) in _NEXT:
+            write_line(f"{_NEXT[type(event)]} …", "dim")
 
 
-def _figures_line(event: Event) -> str:
-    rows = ", ".join(f"{view} {count:,}" for view, count in event["rows"].items())
+def _figures_line(event: ev.FiguresChanged) -> str:
+    rows = ", ".join(f"{view} {count:,}" for view, count in event.rows.items())
     return (
-        f"{sum(event['committed'].values()):,} committed, {event['transactions']:,} in the views "
-        f"({event['epochs']:,} commits), fresh to {event['freshness_seconds']:.2f} s; rows: {rows}; "
-        f"questions: {', '.join(f'{s} {n:,}' for s, n in event['queries'].items())}"
+        f"{sum(event.committed.values()):,} committed, {event.transactions:,} in the views "
+        f"({event.epochs:,} commits), fresh to {event.freshness_seconds:.2f} s; rows: {rows}; "
+        f"questions: {', '.join(f'{s} {n:,}' for s, n in event.queries.items())}"
     )
 
 
@@ -185,7 +188,7 @@ class Page:
 
     def __init__(self) -> None:
         self._console: Console = console()
-        self._figures: Event | None = None
+        self._figures: ev.FiguresChanged | None = None
         self._loading: _Loading | None = None
         self._waiting = Spinner("dots", text="")
         self._live = Live(
@@ -202,28 +205,28 @@ class Page:
     def __exit__(self, *error: Any) -> None:
         self._live.__exit__(*error)
 
-    def on_event(self, event: Event) -> None:
-        match event["event"]:
-            case "anomaly":
+    def on_event(self, event: ev.DemoEvent) -> None:
+        match event:
+            case ev.AnomalyPlayed():
                 self._console.print(anomaly_table(event))
-            case "loading":
-                self._loading = _Loading(event["rows_expected"], time.monotonic())
-            case "relation_read" if self._loading is not None:
-                self._loading.read(event["total"])
-            case "loaded":
+            case ev.DemoLoadingStarted():
+                self._loading = _Loading(event.rows_expected, time.monotonic())
+            case ev.DemoRelationRead() if self._loading is not None:
+                self._loading.read(event.total)
+            case ev.DemoLoaded():
                 self._loading = None
-            case "figures":
+            case ev.FiguresChanged():
                 self._figures = event
-            case "summary":
+            case ev.DemoSummarized():
                 self._live.stop()
                 if self._figures is not None:
                     self._console.print(_figures_grid(self._figures, self._console.width))
                 for line in summary_lines(event):
-                    write_line(line, "bold" if event["ok"] else "bold red")
+                    write_line(line, "bold" if event.ok else "bold red")
         if said := sentence(event):
             self._console.print(styled(said, style_of(event)))
-        if event["event"] in _NEXT:
-            self._waiting.update(text=f"{_NEXT[event['event']]} …")
+        if type(event) in _NEXT:
+            self._waiting.update(text=f"{_NEXT[type(event)]} …")
 
     def _drawn(self) -> RenderableType:
         parts: list[RenderableType] = []
@@ -235,7 +238,7 @@ class Page:
         return Group(*parts)
 
 
-def _figures_grid(event: Event, width: int) -> RenderableType:
+def _figures_grid(event: ev.FiguresChanged, width: int) -> RenderableType:
     tables = (_views_table(event), _sources_table(event), _warehouse_table(event))
     if width < WIDTH_SIDE_BY_SIDE:
         return Group(*tables)
@@ -244,32 +247,32 @@ def _figures_grid(event: Event, width: int) -> RenderableType:
     return grid
 
 
-def _views_table(event: Event) -> Grid:
+def _views_table(event: ev.FiguresChanged) -> Grid:
     table = Grid(title="views", title_justify="left")
     table.add_column("view")
     table.add_column("rows", justify="right")
-    for view, rows in event["rows"].items():
+    for view, rows in event.rows.items():
         table.add_row(view, f"{rows:,}")
     return table
 
 
-def _sources_table(event: Event) -> Grid:
+def _sources_table(event: ev.FiguresChanged) -> Grid:
     table = Grid(title="sources", title_justify="left")
     table.add_column("source")
     for heading in ("committed", "questions", "rows fetched"):
         table.add_column(heading, justify="right")
-    for source, committed in event["committed"].items():
-        asked, fetched = event["queries"][source], event["rows_fetched"][source]
+    for source, committed in event.committed.items():
+        asked, fetched = event.queries[source], event.rows_fetched[source]
         table.add_row(source, f"{committed:,}", f"{asked:,}", f"{fetched:,}")
     return table
 
 
-def _warehouse_table(event: Event) -> Grid:
+def _warehouse_table(event: ev.FiguresChanged) -> Grid:
     table = Grid(title="warehouse", title_justify="left", show_header=False)
     table.add_column()
     table.add_column(justify="right")
-    table.add_row("transactions committed", f"{sum(event['committed'].values()):,}")
-    table.add_row("states of the views", f"{event['transactions']:,}")
-    table.add_row("commits", f"{event['epochs']:,}")
-    table.add_row("fresh to", f"{event['freshness_seconds']:.2f} s")
+    table.add_row("transactions committed", f"{sum(event.committed.values()):,}")
+    table.add_row("states of the views", f"{event.transactions:,}")
+    table.add_row("commits", f"{event.epochs:,}")
+    table.add_row("fresh to", f"{event.freshness_seconds:.2f} s")
     return table

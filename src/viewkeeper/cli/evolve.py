@@ -7,12 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from viewkeeper.cli.run import Project
 from viewkeeper.errors import UsageError
 from viewkeeper.terminal import FAILED, GOOD, Json, write_json, write_line, write_lines
-
-Project = Annotated[
-    Path, typer.Option("--project", help="The project's folder, with its viewkeeper.toml.")
-]
 
 
 def register(app: typer.Typer) -> None:

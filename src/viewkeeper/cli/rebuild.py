@@ -91,7 +91,8 @@ def reload(timeout: Timeout = 600.0, project: Project = Path("."), as_json: Json
 
 
 def _require_known(config: ProjectConfig, views: tuple[str, ...], source: str | None) -> None:
-    """What is spelled wrong is said at once, before any run is asked."""
+    """What is spelled wrong is said at once, and by nobody else."""
+    from viewkeeper.project.open_project import unknown_view
     from viewkeeper.project.views_folder import view_texts
 
     if source is not None:
@@ -100,11 +101,7 @@ def _require_known(config: ProjectConfig, views: tuple[str, ...], source: str | 
     known = [*written.texts, *written.bad]
     for view in views:
         if view not in known and not written.hides:
-            raise UsageError(
-                "unknown-view",
-                f"the project has no view {view}",
-                detail=f"its views are {', '.join(known)}",
-            )
+            raise unknown_view(view, known)
 
 
 def beside_a_run(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from viewkeeper import run_events as ev
 from viewkeeper.cli.ending import GRACE_SECONDS, Ending
 from viewkeeper.errors import ViewkeeperError
 from viewkeeper.project.config import ProjectConfig
@@ -26,8 +26,6 @@ from viewkeeper.terminal import (
 
 if TYPE_CHECKING:
     from viewkeeper.project.keeper import Keeper
-
-OnEvent = Callable[[dict[str, Any]], None]
 
 Project = Annotated[
     Path, typer.Option("--project", help="The project's folder, with its viewkeeper.toml.")
@@ -115,12 +113,12 @@ def run(
         metrics = Metrics()
         state = RunState(keeper.config.folder, views)
         table = None if as_json else LiveTable(views)
-        telling.silent = {
-            "merge": [state.on_event],
-            "standing": [state.on_event, metrics.on_event],
-        } | ({"ready": [state.on_event]} if until_caught_up else {})
+        telling.silent[ev.PaintingChanged] = [state.on_event]
+        telling.silent[ev.StandingChanged] = [state.on_event, metrics.on_event]
+        if until_caught_up:
+            telling.silent[ev.ViewsResumed] = [state.on_event]
         telling.listeners += [state.on_event, metrics.on_event]
-        telling.listeners.append(write_json if table is None else table.on_event)
+        telling.listeners.append(_write_event if table is None else table.on_event)
         # Spark takes Ctrl-C for itself when it starts, so we ask for it afterwards.
         keeper.spark  # noqa: B018
         ending.heed()
@@ -130,7 +128,7 @@ def run(
         if table is not None:
             stack.enter_context(table)
             ending.last_words.append(table.__exit__)
-        ending.last_words += [state.__exit__, lambda: telling.on_event({"event": "interrupted"})]
+        ending.last_words += [state.__exit__, lambda: telling.on_event(ev.RunInterrupted())]
         report = keeper.run(
             until_caught_up=until_caught_up,
             for_seconds=for_seconds,
@@ -158,15 +156,15 @@ class Telling:
     """Passes the events of a run on, one at a time: groups tell from their own threads."""
 
     def __init__(self) -> None:
-        self.listeners: list[OnEvent] = []
+        self.listeners: list[ev.OnEvent] = []
         # Events that are for those who look, no message; and who looks.
-        self.silent: dict[str, list[OnEvent]] = {}
+        self.silent: dict[type, list[ev.OnEvent]] = {}
         self._lock = threading.Lock()
         self._is_warned = False
 
-    def on_event(self, event: dict[str, Any]) -> None:
+    def on_event(self, event: ev.RunEvent) -> None:
         with self._lock:
-            for listener in self.silent.get(event["event"], self.listeners):
+            for listener in self.silent.get(type(event), self.listeners):
                 try:
                     listener(event)
                 except BrokenPipeError:
@@ -182,6 +180,10 @@ class Telling:
                 write_line(f"Warning: can't write what the run tells: {error}", stderr=True)
 
 
+def _write_event(event: ev.RunEvent) -> None:
+    write_json(event.as_dict())
+
+
 def _await_sources(
     keeper: Keeper,
     telling: Telling,
@@ -195,12 +197,12 @@ def _await_sources(
 
     told: set[str] = set()
 
-    def on_event(event: dict[str, Any]) -> None:
+    def on_event(event: ev.RunEvent) -> None:
         telling.on_event(event)
         if as_json:
-            write_json(event)
+            _write_event(event)
             return
-        detail = event["error"]["detail"]
+        detail = event.error["detail"] if isinstance(event, ev.SourceWentAway) else ""
         line = f"{sentence(event)} ({detail})" if detail else sentence(event)
         if line not in told:
             told.add(line)
@@ -225,7 +227,7 @@ def _serve_dashboard(
     made = DashboardProcess(config.folder, port, given_token(token), telling.on_event)
     server = stack.enter_context(made)
     if as_json:
-        write_json({"event": "dashboard", "url": server.url})
+        _write_event(ev.DashboardOpened(server.url))
     else:
         write_line(f"The dashboard is at {server.url}", stderr=True)
 

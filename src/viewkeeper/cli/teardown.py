@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from viewkeeper.cli.check import opened
 from viewkeeper.cli.run import Project
 from viewkeeper.errors import UsageError
 from viewkeeper.project.config import ProjectConfig, read_project
@@ -34,6 +33,8 @@ def teardown(
     For a project that is given up, or a source that leaves it: a slot without a reader keeps the
     server's log from being removed. A view is kept again after `rebuild --source … --allow-setup`.
     """
+    from viewkeeper.project.open_project import opened_source
+
     config = read_project(project)
     named = tuple(config.sources) if everywhere else tuple(dict.fromkeys(sources or ()))
     if bool(sources) == everywhere:
@@ -45,7 +46,7 @@ def teardown(
     chosen = [config.source(name) for name in named]
     _require_rest(config)
     for each in chosen:
-        with opened(each, allow_setup=True) as source:
+        with opened_source(each, allow_setup=True) as source:
             source.teardown()
         if not as_json:
             write_line(f"Nothing of ours is left at source {each.name}")

@@ -11,6 +11,7 @@ import typer
 
 from viewkeeper.cli.run import Project
 from viewkeeper.project.config import read_project
+from viewkeeper.run_events import DashboardOpened
 from viewkeeper.terminal import Json, write_json, write_line
 
 TOKEN = "VIEWKEEPER_TOKEN"
@@ -50,7 +51,7 @@ def ui(
 
     server = DashboardServer(config, host, PORT if port is None else port, given_token(token))
     if as_json:
-        write_json({"event": "dashboard", "url": server.url})
+        write_json(DashboardOpened(server.url).as_dict())
     else:
         write_line(f"The dashboard is at {server.url}   (Ctrl-C ends it)")
     if browse:

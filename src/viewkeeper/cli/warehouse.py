@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import decimal
 import json
-import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from viewkeeper.cli.run import Project
 from viewkeeper.errors import UsageError
 from viewkeeper.project.config import ProjectConfig, read_project
+from viewkeeper.reports.values import json_value
 from viewkeeper.terminal import Grid, Json, console, write_json, write_line
 
 if TYPE_CHECKING:
@@ -21,13 +20,8 @@ if TYPE_CHECKING:
 
     from viewkeeper.project.querying import Answer
     from viewkeeper.warehouse import Entry, Warehouse
-    from viewkeeper.warehouse.entries import ViewState
 
 SHOWN_ROWS, JSON_ROWS = 100, 100_000
-
-Project = Annotated[
-    Path, typer.Option("--project", help="The project's folder, with its viewkeeper.toml.")
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -131,24 +125,6 @@ def _rows(table: pa.Table) -> Iterable[tuple[Any, ...]]:
     return zip(*columns, strict=True) if columns else ()
 
 
-def json_value(value: Any) -> Any:
-    """A value that JSON can carry without losing anything: what is no JSON number is text."""
-    match value:
-        case float() if not math.isfinite(value):
-            return "NaN" if value != value else ("Infinity" if value > 0 else "-Infinity")
-        case decimal.Decimal() | dt.timedelta():
-            return str(value)
-        case bytes():
-            return value.hex()
-        case dt.date() | dt.datetime():
-            return value.isoformat()
-        case list() | tuple():
-            return [json_value(item) for item in value]
-        case dict():
-            return {str(key): json_value(item) for key, item in value.items()}
-    return value
-
-
 def text_value(value: Any) -> str:
     """A value in a table for people."""
     if value is None:
@@ -172,6 +148,8 @@ def history(
     as_json: Json = False,
 ) -> None:
     """List the epochs: their transactions, rows changed, the sources' positions."""
+    from viewkeeper.reports.history import entry_document
+
     entries = [e for e in _warehouse(read_project(project)).history() if every or e.kind == "epoch"]
     if schema:
         _definitions(entries, limit, as_json=as_json)
@@ -187,14 +165,9 @@ def history(
 
 def _definitions(entries: list[Entry], limit: int, *, as_json: bool) -> None:
     """What became of the views' definitions, why, and what it cost; newest first."""
-    found: list[dict[str, Any]] = []
-    versions: dict[str, int] = {}
-    for entry in entries:
-        for view, state in entry.shown_views.items():
-            if versions.get(view) != state.definition_version:
-                versions[view] = state.definition_version
-                found.append(_definition_document(entry, view, state))
-    newest = found[: -limit - 1 : -1]
+    from viewkeeper.reports.history import definition_documents
+
+    newest = definition_documents(entries)[: -limit - 1 : -1]
     if as_json:
         write_json({"definitions": newest})
         return
@@ -221,19 +194,9 @@ def _definitions(entries: list[Entry], limit: int, *, as_json: bool) -> None:
                 write_line(f"    {line}")
 
 
-def _definition_document(entry: Entry, view: str, state: ViewState) -> dict[str, Any]:
-    return {
-        "view": view,
-        "version": state.definition_version,
-        "committed_at": entry.committed_at.isoformat(timespec="seconds"),
-        "txn": entry.last_txn,
-        "text": state.definition.text,
-        "evolved": state.definition.evolved,
-        "rebuilt": state.definition.rebuilt,
-    }
-
-
 def _show_history(entries: list[Entry], *, every: bool) -> None:
+    from viewkeeper.reports.positions import position_text
+
     headings = ["epoch", "transactions", "committed", "rows changed", "positions"]
     grid = Grid(*(["entry", "kind"] if every else []), *headings)
     for entry in entries:
@@ -248,17 +211,11 @@ def _show_history(entries: list[Entry], *, every: bool) -> None:
             _range(entry),
             entry.committed_at.strftime("%Y-%m-%d %H:%M:%S"),
             changed or "none",
-            ", ".join(f"{source} {_place(value)}" for source, value in entry.positions.items()),
+            ", ".join(
+                f"{source} {position_text(value)}" for source, value in entry.positions.items()
+            ),
         )
     console().print(grid)
-
-
-def _place(position: Any) -> str:
-    """A source's position as far as it tells people something; --json has it whole."""
-    if not isinstance(position, dict):
-        return str(position)
-    told = [position[word] for word in ("lsn", "gtid", "seq") if word in position]
-    return str(told[0]) if told else json.dumps(position)
 
 
 def _range(entry: Entry) -> str:
@@ -267,23 +224,6 @@ def _range(entry: Entry) -> str:
     if entry.first_txn == entry.last_txn:
         return str(entry.last_txn)
     return f"{entry.first_txn}–{entry.last_txn}"
-
-
-def entry_document(entry: Entry) -> dict[str, Any]:
-    """An entry for programs, with what another engine needs to read its tables."""
-    return {
-        "entry": entry.entry,
-        "kind": entry.kind,
-        "epoch": entry.epoch,
-        "first_txn": entry.first_txn,
-        "last_txn": entry.last_txn,
-        "oldest_txn": entry.oldest_txn,
-        "committed_at": entry.committed_at.isoformat(),
-        "positions": dict(entry.positions),
-        "cut": entry.cut,
-        "rows": {view: vars(tally) for view, tally in entry.shown_statistics.items()},
-        "views": {view: state.as_json() for view, state in entry.shown_views.items()},
-    }
 
 
 # -- vacuum ---------------------------------------------------------------------------------------
@@ -307,11 +247,8 @@ def vacuum(project: Project = Path("."), as_json: Json = False) -> None:
 
 
 def _warehouse(config: ProjectConfig) -> Warehouse:
-    from viewkeeper.project.remembering import refuse_older
+    from viewkeeper.project.remembering import opened_warehouse
     from viewkeeper.project.settings import heed_group
-    from viewkeeper.warehouse import Warehouse
 
     heed_group(config)
-    opened = Warehouse.open(config.warehouse_path, config.warehouse_options)
-    refuse_older(config.folder, opened.storage)
-    return opened
+    return opened_warehouse(config)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from viewkeeper.dashboard.endpoints import Endpoint, Parameter, Values, openapi
-from viewkeeper.dashboard.evolution_files import EvolutionFiles
-from viewkeeper.dashboard.evolution_page import changes_document
+from viewkeeper.dashboard.evolution_page import EvolutionFiles, changes_document
 from viewkeeper.dashboard.project_monitor import ProjectMonitor
 from viewkeeper.dashboard.time_travel import difference, rows_at
 from viewkeeper.dashboard.view_page import view_document
-from viewkeeper.project.remembering import refuse_older
+from viewkeeper.project.remembering import opened_warehouse
 from viewkeeper.warehouse import Warehouse
 
 _VIEW = Parameter("view", "path", str, "a view's name")
@@ -89,10 +88,7 @@ class Api:
         return self._monitor.pulse(), self.evolution.pulse()
 
     def _warehouse(self) -> Warehouse:
-        config = self._monitor.config
-        opened = Warehouse.open(config.warehouse_path, config.warehouse_options)
-        refuse_older(config.folder, opened.storage)
-        return opened
+        return opened_warehouse(self._monitor.config)
 
     def _rows(self, values: Values) -> Any:
         view = self._monitor.known_view(values["view"])
@@ -104,7 +100,8 @@ class Api:
         return difference(self._warehouse(), view, before, after, values["limit"])
 
     def _audit(self, values: Values) -> Any:
-        return self._monitor.audits.start(self._monitor.known_view(values["view"]))
+        view = self._monitor.known_view(values["view"])
+        return self._monitor.audits.start(view, self._monitor.incarnation_of(view))
 
     def _decide(self, values: Values) -> Any:
         return self.evolution.decide(values["change"], values["decision"])

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from viewkeeper.errors import UsageError
-from viewkeeper.live.json_files import read_json, write_json
-
-FILE = ".viewkeeper/audits.json"
+from viewkeeper.live.json_files import write_json
+from viewkeeper.reports.status import ASKED_AUDITS_FILE, read_asked_audits
 
 
 class Audits:
@@ -27,18 +26,18 @@ class Audits:
         self._folder = folder
         self._lock = threading.Lock()
         self._running: str | None = None
-        self._found: dict[str, dict[str, Any]] = read_json(folder / FILE)
+        # Those of this process, also where the folder can't be written to.
+        self._found: dict[str, dict[str, Any]] = {}
         self.revision = 0
 
-    def last(self, view: str) -> dict[str, Any] | None:
-        """The view's last audit: its verdict, or ``running``, or the error that kept it from one."""
+    def all(self) -> dict[str, dict[str, Any]]:
+        """By view, its last audit: the verdict, or ``running``, or the error that kept it from one."""
         with self._lock:
-            if self._running == view:
-                return {"verdict": "running"}
-            return self._found.get(view)
+            running = {} if self._running is None else {self._running: {"verdict": "running"}}
+            return read_asked_audits(self._folder) | self._found | running
 
-    def start(self, view: str) -> dict[str, Any]:
-        """Begin an audit; raises UsageError while another one goes on."""
+    def start(self, view: str, incarnation: int | None) -> dict[str, Any]:
+        """Begin an audit of a view as it was filled then; raises UsageError while another one goes on."""
         with self._lock:
             if self._running is not None:
                 raise UsageError(
@@ -48,22 +47,23 @@ class Audits:
                 )
             self._running = view
             self.revision += 1
-        threading.Thread(target=self._audit, args=(view,), daemon=True).start()
+        threading.Thread(target=self._audit, args=(view, incarnation), daemon=True).start()
         return {"verdict": "running"}
 
-    def _audit(self, view: str) -> None:
+    def _audit(self, view: str, incarnation: int | None) -> None:
         command = [sys.executable, "-m", "viewkeeper", "audit", view, "--json", "--project"]
         done = subprocess.run(
             [*command, str(self._folder)], capture_output=True, text=True, check=False
         )
-        found = _verdict(done.stdout) | {"at": dt.datetime.now(dt.UTC).isoformat("T", "seconds")}
+        at = dt.datetime.now(dt.UTC).isoformat("T", "seconds")
+        found = _verdict(done.stdout) | {"at": at, "incarnation": incarnation}
         with self._lock:
             self._running = None
             self._found[view] = found
             self.revision += 1
-            kept = dict(self._found)
+            kept = read_asked_audits(self._folder) | self._found
         with contextlib.suppress(OSError):  # a folder that can't be written to: it is forgotten
-            write_json(self._folder / FILE, kept)
+            write_json(self._folder / ASKED_AUDITS_FILE, kept)
 
 
 def _verdict(output: str) -> dict[str, Any]:

@@ -10,7 +10,11 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
+from viewkeeper.run_events import BatchCommitted, event_from_dict
+
 BATCHES_KEPT = 600
+# What the charts of a view's page draw of each.
+CHARTED = ("epoch", "freshness_seconds", "transactions", "seconds")
 
 
 class Batches:
@@ -23,13 +27,14 @@ class Batches:
 
     def saw(self, batch: Mapping[str, Any] | None, at: str | None) -> None:
         """A batch as the run state has it; the same one may be seen again."""
-        if batch is None:
+        event = event_from_dict(batch)
+        if not isinstance(event, BatchCommitted):
             return
         with self._lock:
-            if self._batches and self._batches[-1]["epoch"] == batch["epoch"]:
+            if self._batches and self._batches[-1]["epoch"] == event.epoch:
                 return
-            self._batches.append(dict(batch) | {"at": at})
-            for source, asked in batch.get("asked", {}).items():
+            self._batches.append({"at": at} | {name: getattr(event, name) for name in CHARTED})
+            for source, asked in event.asked.items():
                 total = self._asked.setdefault(source, {"queries": 0, "rows": 0})
                 for figure in total:
                     total[figure] += asked.get(figure, 0)

@@ -14,12 +14,12 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
 from viewkeeper import children
 from viewkeeper.errors import UsageError
+from viewkeeper.run_events import OnEvent, Warned
 
 # How soon it is started again, twice as late each time up to the longest.
 AGAIN_SECONDS, AGAIN_SECONDS_MAX = 1.0, 60.0
@@ -34,7 +34,7 @@ class DashboardProcess:
         folder: Path,
         port: int | None,
         token: str | None,
-        tell: Callable[[dict[str, Any]], None],
+        tell: OnEvent,
     ) -> None:
         """Raises UsageError where it can't listen. ``port`` 0 takes any, None the usual one."""
         self._folder = folder.absolute()
@@ -87,7 +87,7 @@ class DashboardProcess:
                 return
             _end(self._process)  # its pipes
             told = f"the dashboard has ended ({code}); the run goes on, and starts it again in {seconds:g} s"
-            self._tell({"event": "warning", "code": "dashboard-ended", "message": told})
+            self._tell(Warned(told, "dashboard-ended"))
             if self._closing.wait(seconds):
                 return
             seconds = min(2 * seconds, AGAIN_SECONDS_MAX)

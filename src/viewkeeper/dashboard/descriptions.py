@@ -12,15 +12,13 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-import sqlglot
-from sqlglot import exp
-
-from viewkeeper.cli.explain import explained
 from viewkeeper.errors import UsageError, ViewkeeperError
 from viewkeeper.live.json_files import read_json, write_json
 from viewkeeper.project.config import ProjectConfig
 from viewkeeper.project.keeper import Keeper
 from viewkeeper.project.views_folder import view_texts
+from viewkeeper.reports.check import relations_named
+from viewkeeper.reports.explain import explained
 from viewkeeper.sql.parser import parse_with_references
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import ViewDefinition
@@ -64,10 +62,9 @@ class Descriptions:
     def sources_of(self, view: str, text: str) -> dict[str, list[str]]:
         """The relations that a view reads, by source: as understood, or as its text names them."""
         known = self.of(view, text)
-        names = known["relations"] if known is not None else _named(text)
+        understood = [] if known is None else [n.split(".", 1) for n in known["relations"]]
         found: dict[str, list[str]] = {}
-        for name in names:
-            source, _, relation = name.partition(".")
+        for source, relation in relations_named(text) if known is None else understood:
             if source in self._config.sources:
                 found.setdefault(source, []).append(relation)
         return found
@@ -128,16 +125,3 @@ def _kept_definitions(keeper: Keeper) -> dict[str, ViewDefinition]:
         return {name: view.definition for name, view in keeper.views.items()}
     except UsageError:
         return {}
-
-
-def _named(text: str) -> list[str]:
-    try:
-        parsed = sqlglot.parse_one(text, dialect="spark")
-    except (sqlglot.errors.SqlglotError, RecursionError):
-        return []
-    tables = (table.sql(dialect="spark") for table in _bare_tables(parsed))
-    return list(dict.fromkeys(tables))
-
-
-def _bare_tables(parsed: exp.Expr) -> list[exp.Table]:
-    return [exp.Table(this=t.this, db=t.args.get("db")) for t in parsed.find_all(exp.Table) if t.db]

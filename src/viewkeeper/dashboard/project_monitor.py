@@ -1,6 +1,6 @@
 """One moment of a project: everything a page shows at once, from one entry of the ledger.
 
-The figures are those of ``viewkeeper status --json`` under the same names; what is drawn comes beside.
+The figures are the document of ``viewkeeper status --json`` (`reports.status`); what is drawn comes beside.
 """
 
 from __future__ import annotations
@@ -12,35 +12,22 @@ from typing import Any
 from viewkeeper.dashboard.audits import Audits
 from viewkeeper.dashboard.batches import Batches
 from viewkeeper.dashboard.descriptions import Descriptions
-from viewkeeper.dashboard.health import (
-    LATE_SECONDS,
-    Health,
-    lag_verdict,
-    later,
-    of_approval,
-    of_audit,
-    of_freshness,
-    of_run,
-    of_source,
-    seconds_of,
-    worst,
-)
-from viewkeeper.dashboard.ledger_tail import Chronicle, at_one_cut
-from viewkeeper.dashboard.positions import position_text
 from viewkeeper.dashboard.source_watch import SourceWatch
-from viewkeeper.errors import UsageError
-from viewkeeper.live.standing import age_seconds, allowances, approval_of, kept_state, reached_by
 from viewkeeper.project.config import ProjectConfig
+from viewkeeper.project.open_project import unknown_view
 from viewkeeper.project.settings import storage_of
+from viewkeeper.reports.health import edge_verdict, of_run, of_view, seconds_of, source_verdict
+from viewkeeper.reports.ledger_tail import LedgerTail, at_one_cut
+from viewkeeper.reports.positions import position_text
 from viewkeeper.reports.run_state import NOBODY_KEEPS, read_run_state
+from viewkeeper.reports.standing import reached_by
+from viewkeeper.reports.status import Observed, lag_seconds, status_of
 from viewkeeper.warehouse import Entry
 
 Document = dict[str, Any]
 
 # How often the run's own words are read.
 RUN_SECONDS = 0.3
-# While a run goes and nothing is known to be missing, a source's feed is at most so far behind.
-_NOTHING_MISSING = 0.0
 
 
 class ProjectMonitor:
@@ -53,7 +40,7 @@ class ProjectMonitor:
         self.audits = Audits(config.folder)
         self.descriptions = Descriptions(config)
         self.sources = SourceWatch(config)
-        self._chronicle = Chronicle(self.storage)
+        self._tail = LedgerTail(self.storage)
         self._lock = threading.Lock()
         self._closed = threading.Event()
         threading.Thread(target=self._follow, name="run watch", daemon=True).start()
@@ -79,16 +66,16 @@ class ProjectMonitor:
         """Equal while there is nothing new to show."""
         run = self.run()
         with self._lock:
-            self._chronicle.refresh()
-            latest = self._chronicle.latest
+            self._tail.refresh()
+            latest = self._tail.latest
         entry = -1 if latest is None else latest.entry
         return entry, run["state"], run.get("at"), self.sources.states(), self.audits.revision
 
     def entries(self) -> list[Entry]:
         """The ledger's newest entries, oldest first."""
         with self._lock:
-            self._chronicle.refresh()
-            return list(self._chronicle.entries)
+            self._tail.refresh()
+            return list(self._tail.entries)
 
     # -- a moment ---------------------------------------------------------------------------------
 
@@ -96,136 +83,64 @@ class ProjectMonitor:
         """Everything at the ledger's newest entry."""
         self.sources.want()
         self.descriptions.want()
+        seen = self._observed()
+        latest, found = seen.latest, status_of(seen)
+        for name, source in found["sources"].items():
+            asked = self.batches.asked(name)
+            source |= {
+                "position_text": position_text(source["position"]),
+                "queries": asked["queries"],
+                "rows_fetched": asked["rows"],
+                "verdict": source_verdict(source, seen.allowed_seconds.get(name, 0.0)),
+            }
+        texts = self.descriptions.texts()
+        return found | {
+            "now": seen.now.isoformat(timespec="milliseconds"),
+            "oldest": 0 if latest is None else latest.oldest_txn,
+            "entry": None if latest is None else latest.entry,
+            "committed_at": None if latest is None else latest.committed_at.isoformat(),
+            "health": of_run(seen.run).as_dict(),
+            "waiting": seen.run.get("waiting") if seen.run["state"] == "waiting" else None,
+            "views": {
+                name: self._view(seen, found, name, texts.get(name))
+                for name in dict.fromkeys((*texts, *seen.views))
+            },
+            "merge": seen.run.get("merge"),
+        }
+
+    def _observed(self) -> Observed:
         run = self.run()
         with self._lock:
-            self._chronicle.refresh()
-            latest = self._chronicle.latest
+            self._tail.refresh()
+            latest = self._tail.latest
             known = {} if latest is None else latest.shown_views
-            rows = {view: self._chronicle.rows(view) for view in known}
+            rows = {view: self._tail.rows(view) for view in known}
+            damages = dict(self._tail.damages)
         if latest is not None:
             rows = at_one_cut(self.storage, latest, rows)
-        now = dt.datetime.now(dt.UTC)
-        positions = {} if latest is None else latest.positions
-        standing = run.get("standing", {}) if run["state"] not in NOBODY_KEEPS else {}
-        allowed = allowances(
-            run, {name: view.positions or positions for name, view in known.items()}
-        )
         is_kept = run["state"] not in NOBODY_KEEPS
         for name in self.config.sources:
             self.sources.stands(name, reached_by(name, latest, is_kept=is_kept))
-        sources = {
-            name: self._source(
-                name,
-                positions.get(name),
-                standing.get("sources", {}).get(name),
-                allowed.get(name, 0.0),
-                now,
-            )
-            for name in self.config.sources
-        }
-        texts = self.descriptions.texts()
-        names = dict.fromkeys((*texts, *known))
-        return {
-            "now": now.isoformat(timespec="milliseconds"),
-            "state": run["state"],
-            "frontier": 0 if latest is None else latest.last_txn,
-            "oldest": 0 if latest is None else latest.oldest_txn,
-            "epoch": 0 if latest is None else latest.epoch,
-            "entry": None if latest is None else latest.entry,
-            "committed_at": None if latest is None else latest.committed_at.isoformat(),
-            "health": of_run(run).as_dict(),
-            "waiting": run.get("waiting") if run["state"] == "waiting" else None,
-            "approvals": standing.get("approvals", []),
-            "sources": sources,
-            "views": {
-                name: self._view(name, texts.get(name), latest, rows.get(name), run, sources, now)
-                for name in names
-            },
-            "last_batch": run.get("batch"),
-            "merge": run.get("merge"),
-        }
+        looks = {name: self.sources.look(name) for name in self.config.sources}
+        now = dt.datetime.now(dt.UTC)
+        return Observed(run, latest, looks, rows, now, damages, self.audits.all())
 
-    def _source(
-        self,
-        name: str,
-        position: Any,
-        since: str | None,
-        allowed_seconds: float,
-        now: dt.datetime,
-    ) -> Document:
-        """``since``: when the oldest that the run has of it and does not show was committed."""
-        found = self.sources.figures(name)
-        asked = self.batches.asked(name)
-        seconds = found.get("unseen_seconds", found.get("lag_seconds"))
-        if since is not None:
-            seconds = max(age_seconds(since, now), seconds or 0.0)
-        late = None if seconds is None else max(0.0, seconds - allowed_seconds)
-        return found | {
-            "position": position,
-            "position_text": position_text(position),
-            "queries": asked["queries"],
-            "rows_fetched": asked["rows"],
-            "behind_seconds": seconds,
-            "verdict": "bad" if "error" in found else _verdict(found["state"], late),
-        }
-
-    def _view(
-        self,
-        name: str,
-        text: str | None,
-        latest: Entry | None,
-        rows: int | None,
-        run: Document,
-        sources: dict[str, Document],
-        now: dt.datetime,
-    ) -> Document:
-        state = None if latest is None else latest.views.get(name)
-        stored = "" if state is None else state.definition.text
-        described = self.descriptions.of(name, text if text is not None else stored)
-        reads = self.descriptions.sources_of(name, text if text is not None else stored)
-        told = run["views"].get(name, {})
-        target = seconds_of((described or {}).get("settings", {}).get("freshness"))
-        fresh = _freshness(run, name, [sources[source] for source in reads], now)
-        # What a periodic view does not show before it is due is not late.
-        period = told.get("period_seconds")
-        limit = period + LATE_SECONDS if target is None and period else target
-        audit = later(self.audits.last(name), run.get("audits", {}).get(name))
-        age = None if latest is None else round((now - latest.committed_at).total_seconds(), 1)
-        declared = (described or {}).get("reaches", {})
-        stopped = run.get("stopped_views", {}).get(name)
-        approval = approval_of(run.get("standing", {}), name)
-        health = worst(
-            (
-                of_source(stopped),
-                of_audit(audit),
-                of_approval(approval),
-                of_run(run, view=name),
-                of_freshness(fresh, limit),
-            )
+    def _view(self, seen: Observed, found: Document, name: str, text: str | None) -> Document:
+        """A view's part of the status, with what the pages draw of it; also of one that is not loaded."""
+        state = seen.views.get(name)
+        stored, ending = (
+            ("", "") if state is None else (state.definition.text, state.definition.ending)
         )
-        ending = "" if state is None else state.definition.ending
-        if ending == "retired":
-            health = Health("idle", "a schema change ended it; its last state stays readable")
-        elif ending:
-            health = Health(
-                "bad", "its text does not fit a schema change: viewkeeper check tells more"
-            )
-        return {
-            "state": ending
-            if ending
-            else kept_state(run, name)
-            if state is not None
-            else "not loaded",
-            "level": told.get("level") or declared.get("declared"),
-            "protocol": told.get("protocol") or declared.get("protocol"),
-            "rows": rows,
-            "epoch": 0 if latest is None else latest.epoch,
-            "definition_version": None if state is None else state.definition_version,
-            "lag_seconds": age,
-            "freshness_seconds": fresh,
+        current = text if text is not None else stored
+        described = self.descriptions.of(name, current)
+        declared = (described or {}).get("reaches", {})
+        view = found["views"].get(name) or _not_loaded(seen)
+        target = seconds_of((described or {}).get("settings", {}).get("freshness"))
+        return view | {
+            "level": view["level"] or declared.get("declared"),
+            "protocol": view["protocol"] or declared.get("protocol"),
             "target_seconds": target,
-            "health": health.as_dict(),
-            "audit": audit,
+            "health": of_view(seen.run, name, view, ending, target).as_dict(),
             "columns": None if state is None else len(state.schema.names),
             "in_folder": text is not None,
             "problem": self.descriptions.error(name) if described is None else None,
@@ -233,47 +148,32 @@ class ProjectMonitor:
                 {
                     "source": source,
                     "relations": relations,
-                    "behind_seconds": sources[source]["behind_seconds"],
-                    "verdict": _edge_verdict(run, sources[source], fresh),
+                    "behind_seconds": (figures := found["sources"][source])["behind_seconds"],
+                    "verdict": edge_verdict(seen.run, figures, view["freshness_seconds"]),
                 }
-                for source, relations in reads.items()
+                for source, relations in self.descriptions.sources_of(name, current).items()
             ],
         }
+
+    def incarnation_of(self, view: str) -> int | None:
+        """Which filling of a view the warehouse has now."""
+        latest = self.entries()[-1:]
+        return latest[0].views[view].incarnation if latest and view in latest[0].views else None
 
     def known_view(self, name: str) -> str:
         """The name itself; raises UsageError when neither folder nor warehouse has such a view."""
         latest = self.entries()[-1:]
         known = {*self.descriptions.texts(), *(latest[0].shown_views if latest else ())}
         if name not in known:
-            raise UsageError(
-                "unknown-view",
-                f"the project has no view {name}",
-                detail=f"its views are {', '.join(sorted(known)) or 'none yet'}",
-            )
+            raise unknown_view(name, sorted(known))
         return name
 
 
-def _verdict(state: str, seconds: float | None) -> str:
-    if state == "not looked at yet":
-        return "idle"
-    if state != "ok":
-        return "warning"
-    return lag_verdict(_NOTHING_MISSING if seconds is None else seconds)
-
-
-def _edge_verdict(run: Document, source: Document, fresh: float | None) -> str:
-    if source["verdict"] == "bad":
-        return "bad"
-    return lag_verdict(fresh) if run["state"] not in NOBODY_KEEPS else "idle"
-
-
-def _freshness(run: Document, view: str, sources: list[Document], now: dt.datetime) -> float | None:
-    """How old the oldest is that a view is known not to show; None while it is not kept.
-
-    What the run has and does not show, what a source says is waiting, or since when one is not heard of.
-    """
-    if run["state"] in NOBODY_KEEPS:
-        return None
-    since = run.get("standing", {}).get("views", {}).get(view)
-    known = [age_seconds(since, now), *(source["behind_seconds"] for source in sources)]
-    return max(float(seconds) for seconds in known if seconds is not None)
+def _not_loaded(seen: Observed) -> Document:
+    """The figures of a view that is written and that no run has filled yet."""
+    epoch = 0 if seen.latest is None else seen.latest.epoch
+    nothing = dict.fromkeys(
+        ("level", "protocol", "rows", "definition_version", "freshness_seconds", "audit", "error")
+    )
+    lag = lag_seconds(seen.latest, seen.now)
+    return nothing | {"state": "not loaded", "epoch": epoch, "lag_seconds": lag}

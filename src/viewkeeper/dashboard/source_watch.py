@@ -8,28 +8,19 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
 from typing import Any
 
 from viewkeeper.errors import SourceError, UsageError, ViewkeeperError
 from viewkeeper.project.config import ProjectConfig, SourceConfig
-from viewkeeper.sources.interface import Position, Source, newest_of
-from viewkeeper.sources.opening import open_source
+from viewkeeper.project.open_project import opened_source
+from viewkeeper.reports.status import look_at, unreachable
+from viewkeeper.sources.interface import Position, Source
 
 EVERY_SECONDS = 2.0
 # Somebody who has not asked for so long has gone.
 INTEREST_SECONDS = 30.0
 # A look that takes longer means that the source does not answer.
 SILENT_SECONDS = 6.0
-
-
-@dataclass(frozen=True)
-class Look:
-    """What was found, and when (on the monotonic clock)."""
-
-    state: str
-    figures: dict[str, Any]
-    at: float
 
 
 class SourceWatch:
@@ -40,7 +31,8 @@ class SourceWatch:
         self._closed = threading.Event()
         self._wanted = threading.Event()
         self._wanted_until = 0.0
-        self._looks: dict[str, Look] = {}
+        # What was found, and when (on the monotonic clock).
+        self._looks: dict[str, tuple[dict[str, Any], float]] = {}
         self._kinds: dict[str, str] = {}
         # Where views stand at each.
         self._reached: dict[str, list[Position]] = {}
@@ -66,25 +58,25 @@ class SourceWatch:
         self._closed.set()
         self._wanted.set()
 
-    def figures(self, name: str) -> dict[str, Any]:
-        """The fields of ``status --json`` for one source, without its position."""
+    def look(self, name: str) -> dict[str, Any]:
+        """As `reports.status.look_at` says it, with the source's kind and since when it is not heard of."""
         now = time.monotonic()
         kind = {"kind": self._kinds.get(name)}
         look = self._looks.get(name)
         begun = self._started if self._started is not None else now
-        since = now - (look.at if look is not None else begun)
+        since = now - (look[1] if look is not None else begun)
         if since > SILENT_SECONDS and now < self._wanted_until:
-            found = _unreachable(_silent(name).as_dict())
+            found = unreachable(_silent(name))
         elif look is None:
             return kind | {"state": "not looked at yet", "lag_seconds": None}
         else:
-            found = look.figures
+            found = look[0]
         unseen = {"unseen_seconds": self._unseen(name)} if "error" in found else {}
         return kind | found | unseen
 
     def states(self) -> tuple[tuple[str, str], ...]:
         """Which source is in which state: changes when there is news."""
-        return tuple((name, self.figures(name)["state"]) for name in self._config.sources)
+        return tuple((name, self.look(name)["state"]) for name in self._config.sources)
 
     def _unseen(self, name: str) -> float:
         begun = self._started if self._started is not None else time.monotonic()
@@ -95,15 +87,15 @@ class SourceWatch:
         while not self._closed.is_set():
             try:
                 if source is None:
-                    source = open_source(config.name, config.url, feed_url=config.feed_url)
+                    source = opened_source(config)
                     self._kinds[config.name] = source.kind
-                found = _healthy(source, self._reached.get(config.name, []))
+                found = look_at(source, self._reached.get(config.name, []))
                 self._well_at[config.name] = time.monotonic()
             except (SourceError, UsageError) as error:
-                found = _unreachable(error.as_dict())
+                found = unreachable(error)
                 _close(source)
                 source = None
-            self._looks[config.name] = Look(found["state"], found, time.monotonic())
+            self._looks[config.name] = found, time.monotonic()
             self._closed.wait(EVERY_SECONDS)
             if time.monotonic() > self._wanted_until:
                 self._wanted.clear()
@@ -111,21 +103,6 @@ class SourceWatch:
                 if time.monotonic() > self._wanted_until:
                     self._wanted.wait()
         _close(source)
-
-
-def _healthy(source: Source, reached: list[Position]) -> dict[str, Any]:
-    health = source.health(newest_of(source, reached))
-    return {
-        "state": health.state,
-        "lag_seconds": health.lag_seconds,
-        "lag_bytes": health.lag_bytes,
-        "retained_bytes": health.retained_bytes,
-        "detail": health.detail,
-    }
-
-
-def _unreachable(error: dict[str, object]) -> dict[str, Any]:
-    return {"state": "unreachable", "lag_seconds": None, "error": error}
 
 
 def _silent(name: str) -> SourceError:

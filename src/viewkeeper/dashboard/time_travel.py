@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from viewkeeper.dashboard.values import counted_rows
 from viewkeeper.errors import UsageError
+from viewkeeper.reports.values import json_value
 from viewkeeper.warehouse import Warehouse
 from viewkeeper.warehouse.columns import COUNT
 from viewkeeper.warehouse.reading import summed
@@ -16,6 +16,7 @@ ROWS_SHOWN = 100
 ROWS_SHOWN_MAX = 1_000
 # What a page may ask to be read into this process's memory.
 ROWS_READ_MAX = 2_000_000
+CHARACTERS_SHOWN_MAX = 2_000
 
 Document = dict[str, Any]
 
@@ -41,7 +42,7 @@ def rows_at(
         "shows": snapshot.number_of(view),
         "apart": list(snapshot.apart),
         "columns": _columns(counted, names),
-        "rows": counted_rows(_ordered(counted, names).slice(first, size), names),
+        "rows": _counted_rows(_ordered(counted, names).slice(first, size), names),
         "first": first,
         "distinct": counted.num_rows,
         "total": total,
@@ -68,11 +69,33 @@ def difference(
         "before": before,
         "after": after,
         "columns": _columns(net, list(schema.names)),
-        "rows": counted_rows(net.slice(0, size), list(schema.names)),
+        "rows": _counted_rows(net.slice(0, size), list(schema.names)),
         "distinct": net.num_rows,
         "inserted": sum(count for count in counts if count > 0),
         "deleted": -sum(count for count in counts if count < 0),
     }
+
+
+def _shown(value: Any) -> Any:
+    """A value for a page. A long text becomes its beginning and its length, and says so."""
+    found = json_value(value)
+    if isinstance(found, str) and len(found) > CHARACTERS_SHOWN_MAX:
+        return {"beginning": found[:CHARACTERS_SHOWN_MAX], "length": len(found)}
+    # A page's numbers are doubles: what they can't hold goes as text.
+    if isinstance(found, int) and abs(found) >= 2**53:
+        return str(found)
+    return found
+
+
+def _counted_rows(table: pa.Table, names: list[str]) -> list[dict[str, Any]]:
+    """Rows with their (signed) counts."""
+    columns = [table.column(table.column_names.index(name)).to_pylist() for name in names]
+    counts = table.column(table.column_names.index(COUNT)).to_pylist()
+    rows = zip(*columns, strict=True) if columns else (() for _ in counts)
+    return [
+        {"values": [_shown(value) for value in row], "count": count}
+        for row, count in zip(rows, counts, strict=True)
+    ]
 
 
 def _columns(table: pa.Table, names: list[str]) -> list[dict[str, str]]:

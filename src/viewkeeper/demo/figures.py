@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from viewkeeper.errors import UsageError
+from viewkeeper.run_events import BatchCommitted
 
 FRESHNESS_KEPT = 20
 
@@ -43,16 +44,16 @@ class Figures:
                 self.rows[view] = self.rows.get(view, 0) + tally.inserted - tally.deleted
             self.txn, self.epochs = entry.last_txn, entry.epoch
 
-    def add_batch(self, event: Mapping[str, Any]) -> None:
+    def add_batch(self, batch: BatchCommitted) -> None:
         """A batch that a run says it committed."""
-        if event["epoch"] > self.epochs:
-            for view, changed in event["changed"].items():
+        if batch.epoch > self.epochs:
+            for view, changed in batch.changed.items():
                 self.rows[view] = self.rows.get(view, 0) + changed["inserted"] - changed["deleted"]
-            self.txn, self.epochs = event["txn"], event["epoch"]
-        for source, asked in event["asked"].items():
+            self.txn, self.epochs = batch.txn, batch.epoch
+        for source, asked in batch.asked.items():
             self.queries[source] += asked["queries"]
             self.rows_fetched[source] += asked["rows"]
-        self.freshness_seconds.append(event["freshness_seconds"])
+        self.freshness_seconds.append(batch.freshness_seconds)
         del self.freshness_seconds[:-FRESHNESS_KEPT]
 
     def as_dict(self, committed: Mapping[str, int]) -> dict[str, Any]:

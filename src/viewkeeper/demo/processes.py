@@ -16,6 +16,7 @@ from typing import IO, Any
 from viewkeeper.demo.interruption import Interruption
 from viewkeeper.demo.scenery import SERVERS, Scene, script_of
 from viewkeeper.errors import ViewkeeperError
+from viewkeeper.run_events import RunEvent, event_from_dict
 from viewkeeper.testing.postgres import EmbeddedPostgres
 
 KILLED_SECONDS = 1.0
@@ -64,7 +65,7 @@ class Command:
 
     def __init__(self, scene: Scene, *words: str) -> None:
         self.words = words
-        self.events: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        self.documents: queue.Queue[dict[str, Any] | None] = queue.Queue()
         command = [sys.executable, "-m", "viewkeeper", *words, "--json", "--project"]
         with (scene.scratch / "messages").open("ab") as messages:
             self._process = subprocess.Popen(
@@ -88,23 +89,27 @@ class Command:
         if output is not None:
             with output:
                 for line in output:
-                    # A line that a kill cut in two is no event.
+                    # A line that a kill cut in two is no document.
                     with contextlib.suppress(ValueError):
-                        self.events.put(json.loads(line))
-        self.events.put(None)
+                        self.documents.put(json.loads(line))
+        self.documents.put(None)
 
-    def next_event(self, wait_seconds: float) -> dict[str, Any] | None:
+    def next_event(self, wait_seconds: float) -> RunEvent | None:
         """The next event; None when none came in time. Raises when the command ended or failed."""
+        return event_from_dict(self.next_document(wait_seconds))
+
+    def next_document(self, wait_seconds: float) -> dict[str, Any] | None:
+        """The next line of its output, as `next_event`."""
         try:
-            event = self.events.get(timeout=max(wait_seconds, 0.0))
+            document = self.documents.get(timeout=max(wait_seconds, 0.0))
         except queue.Empty:
             return None
-        if event is None or ("error" in event and "event" not in event):
-            raise self._ended(event)
-        return event
+        if document is None or document.keys() == {"error"}:
+            raise self._ended(document)
+        return document
 
-    def _ended(self, event: dict[str, Any] | None) -> ViewkeeperError:
-        error = {} if event is None else event["error"]
+    def _ended(self, document: dict[str, Any] | None) -> ViewkeeperError:
+        error = {} if document is None else document["error"]
         told = error.get("message", f"it ended with exit code {self._process.poll()}")
         return ViewkeeperError(
             "command-failed",

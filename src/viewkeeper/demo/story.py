@@ -10,10 +10,11 @@ import contextlib
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from viewkeeper import run_events as ev
+from viewkeeper.demo import events as demo
 from viewkeeper.demo.figures import Figures
 from viewkeeper.demo.interruption import Interruption
 from viewkeeper.demo.processes import Command, Servers
@@ -21,8 +22,7 @@ from viewkeeper.demo.scenery import SCRATCH, SOURCES, Scene, rows_to_load, write
 from viewkeeper.demo.writers import Writers
 from viewkeeper.errors import UsageError, ViewkeeperError
 
-Event = dict[str, Any]
-OnEvent = Callable[[Event], None]
+E = TypeVar("E", bound=ev.Event)
 
 # A machine that is busy with other things is waited for, but not for ever.
 PATIENCE_SECONDS = 180.0
@@ -35,7 +35,7 @@ WATCHED_AFTER_RESUMING = 0.125
 UNFINISHED = ".unfinished"
 
 
-def tell(on_event: OnEvent, *, seconds: float, keep: Path | None = None) -> bool:
+def tell(on_event: demo.OnDemoEvent, *, seconds: float, keep: Path | None = None) -> bool:
     """The whole demo; whether everything came out right. ``keep``: where its project stays."""
     began = time.monotonic()
     with Interruption() as interruption, contextlib.ExitStack() as stack:
@@ -77,7 +77,7 @@ class _Story:
     def __init__(
         self,
         folder: Path,
-        on_event: OnEvent,
+        on_event: demo.OnDemoEvent,
         interruption: Interruption,
         stack: contextlib.ExitStack,
     ) -> None:
@@ -86,13 +86,13 @@ class _Story:
         self._interruption = interruption
         self._stack = stack
         self._figures = Figures(SOURCES)
-        self._audits: list[Event] = []
+        self._audits: list[dict[str, Any]] = []
         self._committed: dict[str, int] = dict.fromkeys(SOURCES, 0)
         self._seconds_to_resume = 0.0
 
     def told(self, seconds: float) -> bool:
         """All steps in order; whether nothing was lost, nothing doubled, and every audit equal."""
-        self._tell("began", seconds=seconds, sources=list(SOURCES))
+        self._on_event(demo.DemoBegan(seconds, tuple(SOURCES)))
         scene = self._set_the_scene()
         self._open_dashboard(scene)
         writers = Writers(scene)
@@ -106,20 +106,19 @@ class _Story:
         self._watch(run, writers, until=max(deadline, a_while), batches=1)
         settled = self._settled(run, writers)
         good = self._audited(scene)
-        self._tell("stopping", pid=run.pid)
+        self._on_event(demo.RunStopping(run.pid))
         run.stop()
         return good and settled
 
-    def summary(self, good: bool, seconds: float, keep: Path | None) -> Event:
-        return {
-            "event": "summary",
-            "ok": good,
-            "seconds": round(seconds, 1),
+    def summary(self, good: bool, seconds: float, keep: Path | None) -> demo.DemoSummarized:
+        return demo.DemoSummarized(
             **self._figures.as_dict(self._committed),
-            "seconds_to_resume": self._seconds_to_resume,
-            "audits": {audit["view"]: audit["verdict"] for audit in self._audits},
-            "kept": None if keep is None else str(keep),
-        }
+            ok=good,
+            seconds=round(seconds, 1),
+            seconds_to_resume=self._seconds_to_resume,
+            audits={audit["view"]: audit["verdict"] for audit in self._audits},
+            kept=None if keep is None else str(keep),
+        )
 
     # -- the steps --------------------------------------------------------------------------------
 
@@ -129,33 +128,35 @@ class _Story:
             self._stack.callback(servers.stop)
         self._tell_of_anomalies()  # while the servers start
         scene = write_scene(self._folder, servers.urls())
-        self._tell("sources_ready", sources=list(scene.urls))
+        self._on_event(demo.SourcesReady(tuple(scene.urls)))
         return scene
 
     def _open_dashboard(self, scene: Scene) -> None:
         """A process of its own too: it goes on telling while the run is dead."""
         dashboard = self._started(scene, "ui", "--port", "0")
-        self._tell("dashboard", url=self._awaited(dashboard, "dashboard")["url"])
+        self._on_event(self._awaited(dashboard, ev.DashboardOpened))
 
     def _tell_of_anomalies(self) -> None:
         from viewkeeper.demo.anomaly import compared
 
-        self._tell("anomaly", **compared())
+        self._on_event(demo.AnomalyPlayed.of(compared()))
 
     def _first_run(self, scene: Scene, writers: Writers) -> Command:
         run = self._started(scene, "run", "--allow-setup")
-        self._tell("run_started", pid=run.pid)
-        loading = self._awaited(run, "loading")
+        self._on_event(demo.RunStarted(run.pid))
+        views = self._awaited(run, ev.LoadingStarted).views
         # The sources are set up and their positions noted: from here on every commit counts.
         writers.start()
-        expected = rows_to_load(scene, loading["views"])
-        self._tell("loading", views=loading["views"], rows_expected=expected)
+        self._on_event(demo.DemoLoadingStarted(views, rows_to_load(scene, views)))
         rows = 0
-        while (event := self._awaited(run, "relation_read", "loaded"))["event"] != "loaded":
-            rows += event["rows"]
-            self._tell("relation_read", relation=event["relation"], rows=event["rows"], total=rows)
+        while not isinstance(
+            event := self._awaited(run, ev.RelationRead, ev.ViewsLoaded), ev.ViewsLoaded
+        ):
+            if isinstance(event, ev.RelationRead):
+                rows += event.rows
+                self._on_event(demo.DemoRelationRead(event.relation, event.rows, rows))
         self._figures.take_stock(scene.folder / "warehouse")
-        self._tell("loaded", seconds=event["seconds"], rows=self._figures.rows)
+        self._on_event(demo.DemoLoaded(event.seconds, dict(self._figures.rows)))
         return run
 
     def _watch(self, run: Command, writers: Writers, *, until: float, batches: int) -> None:
@@ -163,7 +164,7 @@ class _Story:
         patience = time.monotonic() + PATIENCE_SECONDS
         while batches > 0 or time.monotonic() < until:
             event = run.next_event(POLL_SECONDS)
-            if event is not None and event["event"] == "batch":
+            if isinstance(event, ev.BatchCommitted):
                 self._figures.add_batch(event)
                 batches -= 1
                 self._tell_figures(writers)
@@ -173,21 +174,16 @@ class _Story:
         run.kill()
         killed_at = time.monotonic()
         self._figures.take_stock(scene.folder / "warehouse")
-        self._tell("killed", pid=run.pid, signal=9, transactions=self._figures.txn)
+        self._on_event(demo.RunKilled(run.pid, 9, self._figures.txn))
         run = self._started(scene, "run")
-        self._tell("run_started", pid=run.pid)
-        batch = self._awaited(run, "batch")
+        self._on_event(demo.RunStarted(run.pid))
+        batch = self._awaited(run, ev.BatchCommitted)
         self._seconds_to_resume = round(time.monotonic() - killed_at, 1)
         before = self._figures.txn
         self._figures.take_stock(scene.folder / "warehouse")
         self._figures.add_batch(batch)
-        self._tell(
-            "resumed",
-            pid=run.pid,
-            seconds=self._seconds_to_resume,
-            goes_on_after=before,
-            transactions=batch["transactions"],
-        )
+        seconds = self._seconds_to_resume
+        self._on_event(demo.RunResumed(run.pid, seconds, before, batch.transactions))
         self._tell_figures(writers)
         return run
 
@@ -196,35 +192,32 @@ class _Story:
         writers.stop()
         self._committed = dict(writers.committed)
         total = sum(self._committed.values())
-        self._tell("writers_stopped", committed=self._committed, total=total)
+        self._on_event(demo.WritersStopped(self._committed, total))
         patience = time.monotonic() + PATIENCE_SECONDS
         while self._figures.txn < total and time.monotonic() < patience:
             event = run.next_event(POLL_SECONDS)
-            if event is not None and event["event"] == "batch":
+            if isinstance(event, ev.BatchCommitted):
                 self._figures.add_batch(event)
                 self._tell_figures(writers)
         exact = self._figures.txn == total
-        self._tell("settled", committed=total, transactions=self._figures.txn, ok=exact)
+        self._on_event(demo.DemoSettled(total, self._figures.txn, exact))
         return exact
 
     def _audited(self, scene: Scene) -> bool:
-        self._tell("auditing", views=sorted(self._figures.rows))
+        self._on_event(demo.AuditStarted(tuple(sorted(self._figures.rows))))
         audit = self._started(scene, "audit")
         patience = time.monotonic() + PATIENCE_SECONDS
-        while (found := audit.next_event(POLL_SECONDS)) is None:
+        while (found := audit.next_document(POLL_SECONDS)) is None:
             _require_patience(patience, "the audit")
         self._audits = found["views"]
         audit.stop()
-        self._tell("audited", ok=found["ok"], views=found["views"])
+        self._on_event(demo.ViewsAudited(found["ok"], tuple(found["views"])))
         return bool(found["ok"])
 
     # -- the trade --------------------------------------------------------------------------------
 
-    def _tell(self, event: str, **fields: Any) -> None:
-        self._on_event({"event": event, **fields})
-
     def _tell_figures(self, writers: Writers) -> None:
-        self._tell("figures", **self._figures.as_dict(writers.committed))
+        self._on_event(demo.FiguresChanged(**self._figures.as_dict(writers.committed)))
 
     def _started(self, scene: Scene, *words: str) -> Command:
         with self._interruption.deferred():
@@ -233,14 +226,16 @@ class _Story:
             self._stack.callback(command.kill)
         return command
 
-    def _awaited(self, run: Command, *wanted: str) -> Event:
+    def _awaited(self, run: Command, *wanted: type[E]) -> E:
         """The next event of some kinds; others are passed over."""
         patience = time.monotonic() + PATIENCE_SECONDS
         while True:
             event = run.next_event(POLL_SECONDS)
-            if event is not None and event["event"] in wanted:
+            if isinstance(event, wanted):
                 return event
-            _require_patience(patience, f"the run to say {' or '.join(wanted)}")
+            _require_patience(
+                patience, f"the run to say {' or '.join(each.name for each in wanted)}"
+            )
 
 
 def _require_patience(deadline: float, what: str) -> None:

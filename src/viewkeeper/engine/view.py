@@ -19,12 +19,6 @@ from viewkeeper.warehouse.entries import Definition
 READS = "\n-- reads the view "
 
 
-def shortfall_event(view: View) -> dict[str, Any]:
-    """For the terminal and ``--json``: the view is kept at a lower level than it declares."""
-    told = {"code": "level-not-reached", "view": view.name, "message": view.shortfall}
-    return {"event": "warning", **told}
-
-
 @dataclass(frozen=True)
 class View:
     """A view to be kept: its definition over whole relations, and its text.

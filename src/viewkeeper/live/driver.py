@@ -30,6 +30,7 @@ from viewkeeper.live.feeds import Feeds
 from viewkeeper.live.group_work import GroupWork, Opened
 from viewkeeper.live.reading.contents import Reading
 from viewkeeper.live.standing import Standing, combined, committed_in, oldest
+from viewkeeper.run_events import Warned
 from viewkeeper.sources.interface import Position
 
 # How long a thread waits before it looks again by itself, and the shortest time that the clock is set to.
@@ -88,7 +89,7 @@ class Driver:
             case m.TieViews(views):
                 self._around.epochs.tie(views)
             case m.Warned():
-                self._around.tell({"event": "warning", **asdict(action)})
+                self._around.tell(Warned.of(asdict(action)))
             case _:
                 invariant(False, f"{type(action).__name__} is for a group")
 

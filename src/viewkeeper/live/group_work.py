@@ -20,13 +20,13 @@ from viewkeeper.engine.failures import Stopped
 from viewkeeper.engine.integrator import numbers_of, places_of
 from viewkeeper.engine.machine import GroupMachine
 from viewkeeper.engine.schema_changes import does_not_fit
-from viewkeeper.engine.view import View, shortfall_event
+from viewkeeper.engine.view import View
 from viewkeeper.errors import SourceError, invariant
 from viewkeeper.evolution.adaptation import adapted
 from viewkeeper.evolution.effects import Kind
 from viewkeeper.evolution.map_va import MapVA
 from viewkeeper.failpoints import failpoint
-from viewkeeper.live.context import Context, Cycle
+from viewkeeper.live.context import Context, EpochReport, shortfall_event
 from viewkeeper.live.epochs import FilledView
 from viewkeeper.live.evolution_log import ADAPTING, APPLIED, FROZEN, PENDING, REJECTED
 from viewkeeper.live.jobs import Job, StageFolder, make_job
@@ -40,6 +40,7 @@ from viewkeeper.live.questions.shared_cuts import SharedCuts
 from viewkeeper.live.questions.source_queries import Questions, asked_together
 from viewkeeper.live.reading.bulk_reading import RowsRead
 from viewkeeper.live.reading.contents import Reading, narrowed, whole_schemas
+from viewkeeper.run_events import SchemaChangeApplied, SchemaChangeHeld, ViewEvolved, ViewsStopped
 from viewkeeper.sources.interface import SchemaChange
 from viewkeeper.spark.persisting import persisted
 from viewkeeper.spark.staged import Staging
@@ -225,8 +226,8 @@ class GroupWork:
         self._changes.forget(commit.forget_upto)
         asked = asked_together(job.questions.asked for job in jobs)
         seconds = dict(jobs[-1].clock.laps)
-        self._around.report(Cycle(entry, batch, asked, commit.views, seconds))
-        # Last: a thread that sees the position reached finds the epoch reported.
+        self._around.report(EpochReport(entry, batch, asked, commit.views, seconds))
+        # Last: whoever sees that it was reached finds the epoch reported.
         self._step(m.Committed(commit.number))
 
     # -- managers ----------------------------------------------------------------------------------
@@ -342,13 +343,13 @@ class GroupWork:
                 if is_applied:
                     txn = around.epochs.writer.latest.last_txn
                     note = around.log.told(plan, APPLIED, txn=txn)
-                    around.tell({"event": "schema_changed", **note})
+                    around.tell(SchemaChangeApplied.of(note))
                 else:
                     failpoint("schema-taken")
                     around.log.told(plan, ADAPTING)
             case m.TellEvolved(view, is_short):
-                evolved = {"event": "evolved", "view": view.name, **(view.evolved or {})}
-                around.tell(shortfall_event(view) if is_short else evolved)
+                evolved = {"view": view.name, **(view.evolved or {})}
+                around.tell(shortfall_event(view) if is_short else ViewEvolved.of(evolved))
             case m.ReportError(error):
                 around.report(error)
                 self._loaded()
@@ -361,7 +362,7 @@ class GroupWork:
         for view, effect, _ in changed.ended:
             if effect.kind is Kind.STOPPED:
                 error = does_not_fit(view.name, effect.reason).as_dict()
-                self._around.tell({"event": "views_stopped", "views": [view.name], "error": error})
+                self._around.tell(ViewsStopped((view.name,), error))
 
     def _look_for_decision(self, wanted: m.LookForDecision) -> None:
         plan, log = wanted.plan, self._around.log
@@ -375,5 +376,5 @@ class GroupWork:
                 note = log.told(plan, status)
                 told = ("id", "at", "source", "relation", "statement", "status")
                 self.approval = plan.reported, {name: note[name] for name in told}
-                self._around.tell({"event": "schema_waits", **note})
+                self._around.tell(SchemaChangeHeld.of(note))
         self._step(m.DecisionFound(plan.reported, decision))

@@ -10,7 +10,7 @@ import gc
 import queue
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from viewkeeper.engine.machine import GroupMachine
@@ -20,7 +20,7 @@ from viewkeeper.engine.stored_changes import stored_changes
 from viewkeeper.engine.transaction_ties import Units
 from viewkeeper.engine.view import View
 from viewkeeper.errors import ViewkeeperError
-from viewkeeper.live.context import Context, Cycle, Limits
+from viewkeeper.live.context import Context, EpochReport, Limits
 from viewkeeper.live.driver import Driver
 from viewkeeper.live.epochs import Epochs, FilledView, earliest
 from viewkeeper.live.evolution_log import EvolutionLog
@@ -33,6 +33,7 @@ from viewkeeper.live.reading.bulk_reading import OnRows
 from viewkeeper.live.reading.contents import Reading, narrowed
 from viewkeeper.live.standing import Standing
 from viewkeeper.merging.global_transactions import GlobalTransactions
+from viewkeeper.run_events import OnEvent, SourceCameBack, Warned, ignore
 from viewkeeper.sources.interface import Position, SchemaChange, Source
 from viewkeeper.spark.session import Spark
 from viewkeeper.views.assembly import WholeView
@@ -60,7 +61,7 @@ class Pipeline:
         units: Units | None = None,
         evolution: Evolution = Evolution(),  # noqa: B008  (immutable)
         log: EvolutionLog | None = None,
-        tell: Callable[[dict[str, Any]], None] = lambda event: None,
+        tell: OnEvent = ignore,
         rebuilt: Mapping[str, str] | None = None,
         resting: Mapping[str, str | None] | None = None,
     ) -> None:
@@ -78,7 +79,7 @@ class Pipeline:
         self.writer = writer
         self._rebuilt = dict(rebuilt or {})
         self._resting = dict(resting or {})
-        self._outcomes: queue.SimpleQueue[Cycle | BaseException] = queue.SimpleQueue()
+        self._outcomes: queue.SimpleQueue[EpochReport | BaseException] = queue.SimpleQueue()
         self._units = units or Units(GlobalTransactions(0.0), {})
         self._evolution = evolution
         self._tell = tell
@@ -238,9 +239,9 @@ class Pipeline:
             case Away(_, error):
                 self._outcomes.put(error)
             case Back(source):
-                self._tell({"event": "source_back", "source": source})
+                self._tell(SourceCameBack(source))
             case Remarked(source, remark):
-                self._tell({"event": "warning", "source": source, **asdict(remark)})
+                self._tell(Warned(remark.message, remark.code, source=source))
             case Delivery():
                 self._at_work.deliver(delivery)
 
@@ -251,7 +252,7 @@ class Pipeline:
         assert self._driver is not None, "it was not loaded"
         return self._driver
 
-    def cycle(self, wait_seconds: float = 0.5) -> Cycle | None:
+    def cycle(self, wait_seconds: float = 0.5) -> EpochReport | None:
         """The next epoch that was committed; None when there was none in that time.
 
         Raises SourceError when a source has to be waited for (the pipeline goes on by itself if it

@@ -13,14 +13,13 @@ from typing import Any
 
 from viewkeeper.engine.transaction_ties import Unit
 from viewkeeper.live.feeds import Delivery
+from viewkeeper.run_events import StandingChanged
 from viewkeeper.sources.interface import SourceTransaction
 from viewkeeper.sources.transaction_block import TransactionBlock
 from viewkeeper.views.definition import RelationName
 
 # Older than this, what is not shown is worth telling; younger, it is on its way.
 LATE_SECONDS = 1.0
-# A source or a view without a target that is so far behind is not in order.
-BEHIND_SECONDS = 60.0
 
 Since = Mapping[str, dt.datetime]
 
@@ -42,25 +41,22 @@ class Standing:
         sources = {name: at for name, at in self.sources.items() if at < edge}
         return Standing(views, sources, self.approvals)
 
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "views": {n: None if at is None else at.isoformat() for n, at in self.views.items()},
-            "sources": {name: at.isoformat() for name, at in self.sources.items()},
-            "approvals": [dict(each) for each in self.approvals],
-        }
+    def as_event(self) -> StandingChanged:
+        return StandingChanged(
+            {n: None if at is None else at.isoformat() for n, at in self.views.items()},
+            {name: at.isoformat() for name, at in self.sources.items()},
+            tuple(dict(each) for each in self.approvals),
+        )
 
 
 def combined(parts: Iterable[Standing]) -> Standing:
     """What all groups say."""
-    views: dict[str, dt.datetime | None] = {}
-    sources: dict[str, dt.datetime] = {}
-    approvals: list[Mapping[str, Any]] = []
-    for part in parts:
-        views |= part.views
-        for name, at in part.sources.items():
-            sources[name] = min(at, sources.get(name, at))
-        approvals += part.approvals
-    return Standing(views, sources, tuple(approvals))
+    found = tuple(parts)
+    return Standing(
+        {name: at for part in found for name, at in part.views.items()},
+        oldest(*(part.sources for part in found)),
+        tuple(each for part in found for each in part.approvals),
+    )
 
 
 def oldest(*moments: Since) -> dict[str, dt.datetime]:
@@ -100,51 +96,3 @@ def _changes_any(item: SourceTransaction | TransactionBlock, wanted: set[Relatio
         item.changes if isinstance(item, TransactionBlock) else (c.relation for c in item.changes)
     )
     return any(RelationName(item.source, name) in wanted for name in names)
-
-
-def age_seconds(since: str | None, now: dt.datetime) -> float:
-    """How old what is not shown is, from what a run wrote down; 0 when nothing waits."""
-    if since is None:
-        return 0.0
-    return max(0.0, round((now - dt.datetime.fromisoformat(since)).total_seconds(), 3))
-
-
-def allowances(run: Mapping[str, Any], reads: Mapping[str, Iterable[str]]) -> dict[str, float]:
-    """By source, for how long its newest may wait because a periodic view is not due yet.
-
-    ``reads``: the sources of each view.
-    """
-    found: dict[str, float] = {}
-    for view, sources in reads.items():
-        period = float(run["views"].get(view, {}).get("period_seconds") or 0.0)
-        for source in sources:
-            found[source] = max(period, found.get(source, 0.0))
-    return found
-
-
-def reached_by(source: str, latest: Any, *, is_kept: bool) -> list[Any]:
-    """The positions to count a source's own lag from: of all views that read it, the newest is good.
-
-    While a run goes, it has all that lies before that in its hands, and says how old it is: views over
-    other tables note their place now and then only. Without one, what the last one has not, none has.
-    """
-    if latest is None:
-        return []
-    if not is_kept:
-        return [latest.positions[source]] if source in latest.positions else []
-    views = (view for view in latest.views.values() if not view.definition.has_ended)
-    return [view.positions[source] for view in views if source in view.positions]
-
-
-def approval_of(standing: Mapping[str, Any], view: str) -> Mapping[str, Any] | None:
-    """The schema change that holds a view up, from what a run wrote down."""
-    held: Iterable[Mapping[str, Any]] = standing.get("approvals", ())
-    return next((each for each in held if view in each["views"]), None)
-
-
-def kept_state(run: Mapping[str, Any], view: str) -> str:
-    """What the run's state means for one view: a change that waits holds up its own group alone."""
-    standing = run.get("standing", {})
-    if run["state"] != "waiting" or not standing.get("approvals"):
-        return str(run["state"])
-    return "running" if approval_of(standing, view) is None else "waits for approval"

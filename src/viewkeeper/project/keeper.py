@@ -13,7 +13,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -32,12 +32,13 @@ from viewkeeper.project.open_project import OpenProject
 from viewkeeper.project.querying import ROWS_MAX, SECONDS_MAX, Answer, answered
 from viewkeeper.project.remembering import refuse_older, remember
 from viewkeeper.project.requests import NOTE, Request, Requests
+from viewkeeper.project.run_report import RunReport
 from viewkeeper.project.running import AWAY_SECONDS, Running, caught_up, loaded, rebuild_reason
 from viewkeeper.project.settings import limits_of, retention_of, spark_settings_of, storage_of
 from viewkeeper.project.views_folder import (
     sources_used,
 )
-from viewkeeper.reports.report import RunReport
+from viewkeeper.run_events import OnEvent, SourceWentAway, ignore
 from viewkeeper.sources.interface import Position, Source
 from viewkeeper.sources.urls import parse_source_url
 from viewkeeper.spark.session import Spark, start_spark
@@ -50,15 +51,10 @@ from viewkeeper.warehouse.writer import Writer
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-OnEvent = Callable[[dict[str, Any]], None]
 
 # How often a caller that waits for a position looks into the ledger.
 INCLUDED_POLL_SECONDS = 0.2
 LOST_WAIT_SECONDS = 2.0
-
-
-def _ignore(event: dict[str, Any]) -> None:
-    pass
 
 
 class Keeper(OpenProject):
@@ -148,7 +144,7 @@ class Keeper(OpenProject):
 
     @contextlib.contextmanager
     def pipeline(
-        self, on_event: OnEvent = _ignore, *, heeds_periods: bool = True
+        self, on_event: OnEvent = ignore, *, heeds_periods: bool = True
     ) -> Iterator[Pipeline]:
         """The pipeline over all views that are kept, with the warehouse's lease held.
 
@@ -180,7 +176,7 @@ class Keeper(OpenProject):
     def pipeline_of(
         self,
         writer: Writer,
-        on_event: OnEvent = _ignore,
+        on_event: OnEvent = ignore,
         *,
         heeds_periods: bool = True,
         resting: Mapping[str, str | None] | None = None,
@@ -274,7 +270,7 @@ class Keeper(OpenProject):
                 is_over = seconds_max is not None and waited >= seconds_max
                 if not error.retryable or is_over or self._lacks_file(error.source):
                     raise
-                on_event({"event": "source_waiting", "error": error.as_dict()})
+                on_event(SourceWentAway(error.as_dict()))
             stop.wait(AWAY_SECONDS)
 
     def _lacks_file(self, source: str) -> bool:
@@ -287,7 +283,7 @@ class Keeper(OpenProject):
         *,
         until_caught_up: bool = False,
         for_seconds: float | None = None,
-        on_event: OnEvent = _ignore,
+        on_event: OnEvent = ignore,
         stop: threading.Event | None = None,
     ) -> RunReport:
         """Keep the views: for ever, until all that is committed now is in, or for some time.
@@ -308,14 +304,14 @@ class Keeper(OpenProject):
                 raise _spark_lost(error) from error
             raise
 
-    def run_until_caught_up(self, on_event: OnEvent = _ignore) -> RunReport:
+    def run_until_caught_up(self, on_event: OnEvent = ignore) -> RunReport:
         """Bring everything in that is committed at the sources now."""
         return self.run(until_caught_up=True, on_event=on_event)
 
     # -- what a run changes its mind about ---------------------------------------------------------
 
-    def rebuild(self, request: Request, on_event: OnEvent = _ignore) -> dict[str, Any]:
-        """Fill views again while no run keeps them; the other views stay as they are.
+    def rebuild(self, request: Request, on_event: OnEvent = ignore) -> dict[str, Any]:
+        """Fill views anew while nobody else keeps them; the other views stay as they are.
 
         Raises WarehouseError ``warehouse-held`` when somebody does.
         """
@@ -369,7 +365,7 @@ class Keeper(OpenProject):
     def audit(self, view: str | None = None) -> list[Audit]:
         """Bring the views up to date, then recompute them at that very state and compare."""
         with self.pipeline(heeds_periods=False) as pipeline:
-            loaded(pipeline, _ignore, threading.Event())
+            loaded(pipeline, ignore, threading.Event())
             caught_up(pipeline)
             names = list(pipeline.views) if view is None else [self.known_view(view)]
             warehouse = self.warehouse()

@@ -18,7 +18,7 @@ from viewkeeper.evolution.effects import Kind
 from viewkeeper.evolution.knowledge_file import KnowledgeRead, entries_of, read_knowledge
 from viewkeeper.evolution.lineage import Lineages
 from viewkeeper.live.reading.virtual_views import is_virtual
-from viewkeeper.project.config import ProjectConfig, read_project
+from viewkeeper.project.config import ProjectConfig, SourceConfig, read_project
 from viewkeeper.project.settings import heed_group, storage_of
 from viewkeeper.project.view_files import WrittenViews, has_views
 from viewkeeper.project.views_folder import (
@@ -35,6 +35,13 @@ from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
 from viewkeeper.warehouse.entries import Definition, ViewState
 from viewkeeper.warehouse.ledger import Ledger
+
+
+def opened_source(settings: SourceConfig, *, allow_setup: bool = False) -> Source:
+    """A source as the project describes it, for a look at it; close it after use."""
+    return open_source(
+        settings.name, settings.url, feed_url=settings.feed_url, allow_setup=allow_setup
+    )
 
 
 class OpenProject:
@@ -271,12 +278,17 @@ class OpenProject:
     def known_view(self, view: str) -> str:
         """Raises UsageError unless the project has a view of that name."""
         if view not in self.views:
-            raise UsageError(
-                "unknown-view",
-                f"the project has no view {view}",
-                detail=f"its views are {', '.join(self.views)}",
-            )
+            raise unknown_view(view, self.views)
         return view
+
+
+def unknown_view(view: str, known: Iterable[str]) -> UsageError:
+    """The project has no view of that name."""
+    return UsageError(
+        "unknown-view",
+        f"the project has no view {view}",
+        detail=f"its views are {', '.join(known) or 'none yet'}",
+    )
 
 
 def _refused(source: Source, relations: Sequence[str]) -> frozenset[str]:

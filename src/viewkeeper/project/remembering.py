@@ -11,6 +11,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from viewkeeper.live.json_files import make_private
+from viewkeeper.project.config import ProjectConfig
+from viewkeeper.warehouse import Warehouse
 from viewkeeper.warehouse.entries import Entry
 from viewkeeper.warehouse.head import Head, check_remembered, decoded, put
 from viewkeeper.warehouse.ledger import Ledger
@@ -44,3 +46,10 @@ def refuse_older(folder: Path, storage: Storage) -> None:
     head = remembered_head(folder, storage)
     if head is not None:
         check_remembered(Ledger.open(storage).latest(), head, storage)
+
+
+def opened_warehouse(config: ProjectConfig) -> Warehouse:
+    """The project's warehouse, to read without a keeper; raises as `refuse_older` and `Warehouse.open` do."""
+    opened = Warehouse.open(config.warehouse_path, config.warehouse_options)
+    refuse_older(config.folder, opened.storage)
+    return opened

@@ -12,21 +12,19 @@ are kept on.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import datetime as dt
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from viewkeeper import run_events as ev
 from viewkeeper.engine.router import not_kept
-from viewkeeper.engine.view import shortfall_event
 from viewkeeper.errors import SourceError, UsageError, ViewkeeperError, WarehouseError
 from viewkeeper.live.auditing.audit import audit_view
 from viewkeeper.live.auditing.auditor import Auditor
-from viewkeeper.live.context import Cycle
+from viewkeeper.live.context import EpochReport, shortfall_event
 from viewkeeper.live.pipeline import Pipeline
-from viewkeeper.live.questions.traffic import changed_rows
 from viewkeeper.live.reading.bulk_reading import RowsRead
 from viewkeeper.live.standing import Standing
 from viewkeeper.project.remembering import refuse_older
@@ -40,8 +38,8 @@ from viewkeeper.project.requests import (
     Request,
     Requests,
 )
+from viewkeeper.project.run_report import RunReport
 from viewkeeper.project.settings import audit_settings_of, storage_of
-from viewkeeper.reports.report import RunReport
 from viewkeeper.views.definition import RelationName
 from viewkeeper.warehouse.checksums import LEDGER, Damaged
 from viewkeeper.warehouse.head import OLDER
@@ -50,8 +48,6 @@ from viewkeeper.warehouse.writer import Writer
 
 if TYPE_CHECKING:
     from viewkeeper.project.keeper import Keeper
-
-OnEvent = Callable[[dict[str, Any]], None]
 
 IDLE_WAIT_SECONDS = 0.2
 # How often a run looks for requests, and how soon it tries a source again that was away in between.
@@ -68,7 +64,7 @@ BEGIN_AGAIN = ("schema-changed-while-uniting",)
 class Running:
     """One run of a keeper. Use it once."""
 
-    def __init__(self, keeper: Keeper, on_event: OnEvent, stop: threading.Event) -> None:
+    def __init__(self, keeper: Keeper, on_event: ev.OnEvent, stop: threading.Event) -> None:
         self._keeper = keeper
         self._on_event = on_event
         self._stop = stop
@@ -113,7 +109,7 @@ class Running:
             if error.code != OLDER:
                 raise
             told = f"{error.message}: the run goes on from there"
-            self._on_event({"event": "warning", "message": told, "error": error.as_dict()})
+            self._on_event(ev.Warned(told, error=error.as_dict()))
 
     def _not_kept(self) -> dict[str, ViewkeeperError]:
         """Views whose text is wrong, or does not fit, or whose files are damaged: they stop alone, at the
@@ -122,8 +118,7 @@ class Running:
 
     def _tell_not_kept(self) -> None:
         for name, error in self._not_kept().items():
-            told = {"event": "views_stopped", "views": [name], "error": error.as_dict()}
-            self._on_event(told)
+            self._on_event(ev.ViewsStopped((name,), error.as_dict()))
 
     # -- one pipeline -----------------------------------------------------------------------------
 
@@ -142,8 +137,7 @@ class Running:
                     self._answer_done(writer)
                     goes_on = self._until_over(pipeline)
                 if not goes_on:
-                    ending = "caught_up" if self._report.is_caught_up else "stopped"
-                    self._on_event({"event": ending, **self._report.as_dict()})
+                    self._on_event(self._report.as_event())
                     return False
             if self._next is not None:
                 request, self._next = self._next, None
@@ -152,13 +146,13 @@ class Running:
         except SourceError as error:
             if error.code in BEGIN_AGAIN:
                 told = f"{error.message}: the run begins again"
-                self._on_event({"event": "warning", "message": told, "error": error.as_dict()})
+                self._on_event(ev.Warned(told, error=error.as_dict()))
             elif not error.retryable:
                 self._rest(error)
             elif self._until_caught_up:
                 raise
             else:
-                self._on_event({"event": "source_waiting", "error": error.as_dict()})
+                self._on_event(ev.SourceWentAway(error.as_dict()))
                 self._stop.wait(AWAY_SECONDS)
             return not self._stop.is_set()
         except Damaged as error:
@@ -166,8 +160,7 @@ class Running:
                 raise
             # Found while the view's manager read it: the others go on without it.
             writer.damaged[error.whose] = error
-            stopped = {"views": [error.whose], "error": error.as_dict()}
-            self._on_event({"event": "views_stopped", **stopped})
+            self._on_event(ev.ViewsStopped((error.whose,), error.as_dict()))
             self._keeper.take_anew({})
             return not self._stop.is_set()
 
@@ -191,7 +184,7 @@ class Running:
                 found = pipeline.standing().late(dt.datetime.now(dt.UTC))
                 if found != self._standing:
                     self._standing = found
-                    self._on_event({"event": "standing", **found.as_dict()})
+                    self._on_event(found.as_event())
                 if over.wait(STANDING_SECONDS):
                     return
 
@@ -214,14 +207,14 @@ class Running:
                 break
             if self._is_asked(pipeline):
                 return True
-            cycle = self._cycle(pipeline)
+            epoch = self._next_epoch(pipeline)
             paintings = pipeline.paintings()
             if paintings != painted:
                 painted = paintings
-                self._on_event({"event": "merge", "groups": painted})
-            if cycle is not None:
-                self._report.add(cycle)
-                self._on_event(_batch_event(cycle))
+                self._on_event(ev.PaintingChanged(tuple(painted)))
+            if epoch is not None:
+                self._report.add(epoch)
+                self._on_event(epoch.as_event(dt.datetime.now(dt.UTC)))
             elif self._until_caught_up:
                 if pipeline.has_applied(targets):
                     self._report.is_caught_up = True
@@ -230,16 +223,16 @@ class Running:
             if self._auditor.is_due and not self._until_caught_up:
                 audit = self._auditor.audit(pipeline, self._keeper.warehouse())
                 if audit is not None:
-                    self._on_event({"event": "audited", **audit})
+                    self._on_event(audit)
         return False
 
-    def _cycle(self, pipeline: Pipeline) -> Cycle | None:
+    def _next_epoch(self, pipeline: Pipeline) -> EpochReport | None:
         try:
             return pipeline.cycle(IDLE_WAIT_SECONDS)
         except SourceError as error:
             if not error.retryable:
                 raise
-            self._on_event({"event": "source_waiting", "error": error.as_dict()})
+            self._on_event(ev.SourceWentAway(error.as_dict()))
             return None
 
     # -- a source that can't go on ----------------------------------------------------------------
@@ -249,7 +242,7 @@ class Running:
         kept = [name for name in self._kept_views() if name not in self._resting]
         stopped = [name for name in self._over(error.source) if name in kept]
         told = error.as_dict()
-        self._on_event({"event": "views_stopped", "views": stopped, "error": told})
+        self._on_event(ev.ViewsStopped(tuple(stopped), told))
         if self._doing is not None:
             request, _, _ = self._doing
             self._requests.answer(request, FAILED, told)
@@ -358,18 +351,15 @@ class Running:
         self._doing = None
         self._keeper.take_anew({})
         latest = writer.latest
-        told = {
-            "views": list(views or self._keeper.views),
-            "epoch": latest.epoch,
-            "txn": latest.last_txn,
-            "seconds": round(time.monotonic() - started, 3),
-        }
-        event = (
-            {"event": "rebuilt"}
-            if views
-            else {"event": "reloaded", "stopped": [*self._resting, *self._not_kept()]}
+        done = ev.ViewsRebuilt(
+            views or tuple(self._keeper.views),
+            latest.epoch,
+            latest.last_txn,
+            round(time.monotonic() - started, 3),
         )
-        self._on_event(event | told)
+        told = done.as_fields()
+        stopped = [*self._resting, *self._not_kept()]
+        self._on_event(done if views else ev.ViewsReloaded.of(told | {"stopped": stopped}))
         self._requests.answer(request, DONE, told)
 
 
@@ -411,7 +401,7 @@ def rebuild_reason(request: Request, causes: Iterable[SourceError] = ()) -> str:
     return "; ".join([what, *(f"{error.message} [{error.code}]" for error in causes)])
 
 
-def loaded(pipeline: Pipeline, on_event: OnEvent, stop: threading.Event) -> None:
+def loaded(pipeline: Pipeline, on_event: ev.OnEvent, stop: threading.Event) -> None:
     """Set a pipeline going; returns when its new views are filled."""
     new = pipeline.new_views
     if not new:
@@ -419,41 +409,16 @@ def loaded(pipeline: Pipeline, on_event: OnEvent, stop: threading.Event) -> None
         if not stop.is_set():
             # There may be nothing to do for long: whoever looks is to see that it is being done.
             txn = pipeline.writer.latest.last_txn
-            on_event({"event": "ready", "views": list(pipeline.views), "txn": txn})
+            on_event(ev.ViewsResumed(tuple(pipeline.views), txn))
         return
-    on_event({"event": "loading", "views": list(new)})
+    on_event(ev.LoadingStarted(tuple(new)))
     started = time.monotonic()
 
     def read(name: RelationName, seen: RowsRead) -> None:
-        on_event({"event": "relation_read", "relation": str(name), **seen.as_dict()})
+        on_event(ev.RelationRead(str(name), **seen.as_dict()))
 
     pipeline.load(read, stop.is_set)
     if stop.is_set():
         return
-    on_event(
-        {
-            "event": "loaded",
-            "views": list(new),
-            "txn": pipeline.writer.latest.last_txn,
-            "seconds": round(time.monotonic() - started, 3),
-        }
-    )
-
-
-def _batch_event(cycle: Cycle) -> dict[str, Any]:
-    now = dt.datetime.now(dt.UTC)
-    return {
-        "event": "batch",
-        "epoch": cycle.entry.epoch,
-        "txn": cycle.entry.last_txn,
-        "transactions": cycle.transactions,
-        "rows": cycle.rows,
-        "freshness_seconds": round((now - cycle.newest_commit).total_seconds(), 3),
-        "seconds": {phase: round(seconds, 4) for phase, seconds in cycle.seconds.items()},
-        "asked": {source: dataclasses.asdict(asked) for source, asked in cycle.asked.items()},
-        "changes": changed_rows(cycle),
-        "changed": {
-            view: {"inserted": tally.inserted, "deleted": tally.deleted}
-            for view, tally in cycle.entry.shown_statistics.items()
-        },
-    }
+    seconds = round(time.monotonic() - started, 3)
+    on_event(ev.ViewsLoaded(tuple(new), pipeline.writer.latest.last_txn, seconds))

@@ -128,7 +128,10 @@ def _require_keeper(definition: ViewDefinition, refresh: str) -> None:
 def _named(definition: ViewDefinition, protocol: Registered, refresh: str) -> Choice:
     refused = protocol.refusal(definition)
     if refused is not None:
-        raise _with_hint(refused, definition, protocol)
+        # The word meant batched SWEEP once.
+        if protocol.name == "sweep" and LIVE[BATCHED_SWEEP].refusal(definition) is None:
+            refused.hint = f"write `-- protocol: {BATCHED_SWEEP}`, or leave the line out"
+        raise refused
     if refresh == "full" and not protocol.is_recomputed:
         raise UsageError(
             "protocol-not-applicable",
@@ -155,16 +158,6 @@ def _named(definition: ViewDefinition, protocol: Registered, refresh: str) -> Ch
     if protocol.name == "sweep":
         why.append(f"it asks for each update by itself; {BATCHED_SWEEP} asks once for many")
     return Choice(protocol.name, protocol.level, tuple(why))
-
-
-def _with_hint(refused: UsageError, definition: ViewDefinition, protocol: Registered) -> UsageError:
-    """The refusal; one of ``sweep``, which meant batched SWEEP once, says what to write instead."""
-    if protocol.name != "sweep" or LIVE[BATCHED_SWEEP].refusal(definition) is not None:
-        return refused
-    hint = (
-        f"write `-- protocol: {BATCHED_SWEEP}`, or leave the line out: that is what keeps it then"
-    )
-    return UsageError(refused.code, refused.message, detail=refused.detail, hint=hint)
 
 
 def _recomputed(why: tuple[str, ...]) -> Choice:

@@ -11,8 +11,9 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from viewkeeper import run_events as ev
 from viewkeeper.addresses import names_this_machine
-from viewkeeper.live.standing import age_seconds
+from viewkeeper.reports.standing import approvals_of, freshness_seconds
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -65,51 +66,53 @@ class Metrics:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._values: dict[tuple[str, Labels], float] = {}
-        # Since when the oldest that each view does not show is committed.
-        self._unshown: Mapping[str, str | None] = {}
+        # What the run last said of what its views do not show.
+        self._standing: Mapping[str, Any] = {}
 
-    def on_event(self, event: Mapping[str, Any]) -> None:
+    def on_event(self, event: ev.RunEvent) -> None:
         with self._lock:
-            match event["event"]:
-                case "batch":
+            match event:
+                case ev.BatchCommitted():
                     self._batch(event)
-                case "views_stopped":
-                    for view in event["views"]:
+                case ev.ViewsStopped(views):
+                    for view in views:
                         self._set("viewkeeper_view_stopped", 1, view=view)
-                case "rebuilt":
-                    for view in event["views"]:
+                case ev.ViewsRebuilt(views):
+                    for view in views:
                         self._set("viewkeeper_view_stopped", 0, view=view)
                         self._add("viewkeeper_view_rebuilds_total", 1, view=view)
-                case "audited":
-                    view, verdict = event["view"], event["verdict"]
+                case ev.ViewAudited(view, verdict):
                     self._add("viewkeeper_view_audits_total", 1, view=view)
                     if verdict != "unknown":
                         self._set("viewkeeper_view_differs", verdict == "different", view=view)
-                case "standing":
-                    self._unshown = event["views"]
-                    self._set("viewkeeper_pending_approvals", len(event["approvals"]))
-                case "source_waiting":
-                    source = str(event["error"].get("source", ""))
+                case ev.StandingChanged():
+                    self._standing = event.as_fields()
+                    self._set("viewkeeper_pending_approvals", len(approvals_of(self._standing)))
+                case ev.SourceWentAway(error):
+                    source = str(error.get("source", ""))
                     self._add("viewkeeper_source_waits_total", 1, source=source)
 
-    def _batch(self, event: Mapping[str, Any]) -> None:
-        self._add("viewkeeper_transactions_total", event["transactions"])
-        self._add("viewkeeper_changed_rows_total", event["rows"])
+    def _batch(self, batch: ev.BatchCommitted) -> None:
+        self._add("viewkeeper_transactions_total", batch.transactions)
+        self._add("viewkeeper_changed_rows_total", batch.rows)
         self._add("viewkeeper_epochs_total", 1)
-        self._values["viewkeeper_frontier", ()] = event["txn"]
-        self._values["viewkeeper_latency_seconds", ()] = event["freshness_seconds"]
-        for phase, seconds in event["seconds"].items():
+        self._set("viewkeeper_frontier", batch.txn)
+        self._set("viewkeeper_latency_seconds", batch.freshness_seconds)
+        for phase, seconds in batch.seconds.items():
             self._add("viewkeeper_phase_seconds_total", seconds, phase=phase)
-        for source, asked in event["asked"].items():
+        for source, asked in batch.asked.items():
             self._add("viewkeeper_source_queries_total", asked["queries"], source=source)
             self._add("viewkeeper_source_rows_total", asked["rows"], source=source)
-        for view, changed in event["changed"].items():
+        for view, changed in batch.changed.items():
             self._add("viewkeeper_view_rows_inserted_total", changed["inserted"], view=view)
             self._add("viewkeeper_view_rows_deleted_total", changed["deleted"], view=view)
 
     def _freshness(self, now: dt.datetime) -> dict[tuple[str, Labels], float]:
         """As of now: what waits grows old also while nothing is told."""
-        ages = {view: age_seconds(since, now) for view, since in self._unshown.items()}
+        ages = {
+            v: freshness_seconds(self._standing, v, now) or 0.0
+            for v in self._standing.get("views", ())
+        }
         name = "viewkeeper_view_freshness_seconds"
         found = {(name, (("view", view),)): age for view, age in ages.items()}
         return found | {("viewkeeper_freshness_seconds", ()): max(ages.values(), default=0.0)}

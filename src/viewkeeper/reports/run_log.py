@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import quote
 
 from viewkeeper.errors import UsageError, ViewkeeperError
+from viewkeeper.run_events import Event, Noted, RunEvent, RunFailed, RunInterrupted, SourceWentAway
 from viewkeeper.visible import json_text
 
 STDERR = "-"
@@ -25,10 +26,10 @@ FILE_BYTES_MAX = 10 << 20
 OLD_FILES_MAX = 5
 MASK = "***"
 
-_LEVELS = {
-    "source_waiting": logging.WARNING,
-    "interrupted": logging.WARNING,
-    "run_failed": logging.ERROR,
+_LEVELS: dict[type[RunEvent], int] = {
+    SourceWentAway: logging.WARNING,
+    RunInterrupted: logging.WARNING,
+    RunFailed: logging.ERROR,
 }
 
 
@@ -55,21 +56,20 @@ class RunLog:
     ) -> None:
         match error:
             case ViewkeeperError():
-                self.on_event({"event": "run_failed", "error": error.as_dict()})
+                self.on_event(RunFailed(error.as_dict()))
             case KeyboardInterrupt():
-                self.on_event({"event": "interrupted"})
+                self.on_event(RunInterrupted())
             case Exception():
                 told = {"code": type(error).__name__, "message": str(error)}
                 lines = traceback.format_exception(error)
-                self.on_event({"event": "run_failed", "error": told, "traceback": "".join(lines)})
+                self.on_event(RunFailed(told, "".join(lines)))
         self._logger.removeHandler(self._handler)
         self._logger.setLevel(self._level)
         self._handler.close()
 
-    def on_event(self, event: Mapping[str, Any]) -> None:
-        name = event["event"]
-        fields = {key: value for key, value in event.items() if key != "event"}
-        self._logger.log(_LEVELS.get(name, logging.INFO), name, extra={"fields": fields})
+    def on_event(self, event: RunEvent) -> None:
+        level = _LEVELS.get(type(event), logging.INFO)
+        self._logger.log(level, event.name, extra={"event": event})
 
 
 class JsonLines(logging.Formatter):
@@ -82,19 +82,16 @@ class JsonLines(logging.Formatter):
         self._secrets = sorted(forms, key=len, reverse=True)
 
     def format(self, record: logging.LogRecord) -> str:
-        fields = getattr(record, "fields", None)
-        if fields is None:
-            event, fields = "note", {"logger": record.name, "message": record.getMessage()}
-            if record.exc_info:
-                fields["traceback"] = self.formatException(record.exc_info)
-        else:
-            event = record.getMessage()
+        event = getattr(record, "event", None)
+        if not isinstance(event, Event):
+            trace = self.formatException(record.exc_info) if record.exc_info else None
+            event = Noted(record.name, record.getMessage(), trace)
         moment = dt.datetime.fromtimestamp(record.created, dt.UTC)
         line = {
             "time": moment.isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
-            "event": event,
-            "fields": self._masked(fields),
+            "event": event.name,
+            "fields": self._masked(event.as_fields()),
         }
         return json_text(line, default=lambda value: self._masked(str(value)))
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 import datetime as dt
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from viewkeeper import run_events as ev
 from viewkeeper.engine.view import View
 from viewkeeper.live.json_files import read_json, write_aside
-from viewkeeper.live.questions.traffic import add_batch, no_traffic
 from viewkeeper.protocols.choice import period_seconds
+from viewkeeper.reports.traffic import add_batch, no_traffic
 
 FILE = ".viewkeeper/run.json"
 NEVER_RUN = "never run"
@@ -56,53 +57,48 @@ class RunState:
             if self._is_told:
                 self._write()
 
-    def on_event(self, event: Mapping[str, Any]) -> None:
-        """Take note of what the run does, and tell it."""
+    def on_event(self, event: ev.RunEvent) -> None:
+        """Take note of what the run does, and write it down where it says something."""
         with self._lock:
-            self._note(event)
+            news = self._news(event)
+            if news is not None:
+                self._state |= news
+                self._write()
 
-    def _note(self, event: Mapping[str, Any]) -> None:
-        match event["event"]:
-            case "loading":
-                self._state["state"] = "loading"
-            case "loaded" | "ready":
-                self._state["state"] = "running"
-            case "batch":
-                self._state["state"] = "running"
-                self._state["batch"] = dict(event)
+    def _news(self, event: ev.RunEvent) -> dict[str, Any] | None:
+        """What an event changes of the state; None where it says nothing of it."""
+        audits, stopped = self._state["audits"], self._state.get("stopped_views", {})
+        match event:
+            case ev.LoadingStarted():
+                return {"state": "loading"}
+            case ev.ViewsLoaded() | ev.ViewsResumed():
+                return {"state": "running"}
+            case ev.BatchCommitted():
                 add_batch(self._state["traffic"], event)
-            case "source_back":
-                if self._state["state"] == "waiting":
-                    self._state["state"] = "running"
-            case "views_stopped":
-                stopped = dict.fromkeys(event["views"], event["error"])
-                self._state["stopped_views"] = self._state.get("stopped_views", {}) | stopped
-            case "audited":
-                audits = self._state.get("audits", {})
-                known = audits.get(event["view"], {})
-                told = {**event, "at": _now()}
-                if not _stays_marked(known, event):
-                    self._state["audits"] = audits | {event["view"]: told}
-            case "rebuilt":
-                audits = self._state.get("audits", {})
-                self._state["audits"] = {n: a for n, a in audits.items() if n not in event["views"]}
-                known = self._state.get("stopped_views", {})
-                self._state["stopped_views"] = {
-                    name: error for name, error in known.items() if name not in event["views"]
+                return {"state": "running", "batch": event.as_dict()}
+            case ev.SourceWentAway(error):
+                return {"state": "waiting", "waiting": dict(error)}
+            case ev.SourceCameBack():
+                return {"state": "running"} if self._state["state"] == "waiting" else {}
+            case ev.ViewsStopped(views, error):
+                return {"stopped_views": stopped | dict.fromkeys(views, error)}
+            case ev.ViewAudited(view):
+                found = {} if _stays_marked(audits.get(view, {}), event) else {view: event}
+                told = {name: each.as_dict() | {"at": _now()} for name, each in found.items()}
+                return {"audits": audits | told}
+            case ev.ViewsRebuilt(views):
+                return {
+                    "audits": _without(audits, views),
+                    "stopped_views": _without(stopped, views),
                 }
-            case "standing":
-                self._state["standing"] = {n: part for n, part in event.items() if n != "event"}
-            case "reloaded":
-                known = self._state.get("stopped_views", {})
-                self._state["stopped_views"] = {n: known[n] for n in event["stopped"] if n in known}
-            case "merge":
-                self._state["merge"] = {"groups": event["groups"]}
-            case "source_waiting":
-                self._state["state"] = "waiting"
-                self._state["waiting"] = dict(event["error"])
+            case ev.ViewsReloaded():
+                return {"stopped_views": {n: e for n, e in stopped.items() if n in event.stopped}}
+            case ev.StandingChanged():
+                return {"standing": event.as_fields()}
+            case ev.PaintingChanged():
+                return {"merge": event.as_fields()}
             case _:
-                return
-        self._write()
+                return None
 
     def _write(self) -> None:
         self._is_told = True
@@ -128,29 +124,35 @@ def read_run_state(folder: Path) -> dict[str, Any]:
     return state
 
 
-def _stays_marked(known: Mapping[str, Any], event: Mapping[str, Any]) -> bool:
+def _stays_marked(known: Mapping[str, Any], audit: ev.ViewAudited) -> bool:
     """Whether a view that was found different is so still, whatever a lesser check says.
 
     Only a comparison of all rows takes the mark away, or a rebuild of the view since.
     """
-    if known.get("verdict") != "different" or event["verdict"] == "different":
+    if known.get("verdict") != "different" or audit.verdict == "different":
         return False
-    is_whole = event["verdict"] == "equal" and event.get("checked") == "all rows"
-    is_new = event.get("incarnation") != known.get("incarnation")
-    return not is_whole and not is_new
+    is_whole = audit.verdict == "equal" and audit.checked == "all rows"
+    return not is_whole and audit.incarnation == known.get("incarnation")
+
+
+def _without(known: Mapping[str, Any], views: Iterable[str]) -> dict[str, Any]:
+    gone = set(views)
+    return {name: value for name, value in known.items() if name not in gone}
+
+
+def kept_as(view: View) -> dict[str, Any]:
+    """By which protocol, why, and at which level: the one that is declared, or the one that can be had."""
+    level = min(view.choice.level, view.definition.level)
+    return {
+        "protocol": view.choice.protocol,
+        "level": str(level),
+        "why": list(view.choice.why),
+    }
 
 
 def _kept(view: View) -> dict[str, Any]:
-    """By whom, why, and at which level: the one that is declared, or the one that can be had."""
-    choice = view.choice
-    level = min(choice.level, view.definition.level)
-    return {
-        "level": str(level),
-        "declared": str(view.definition.level),
-        "protocol": choice.protocol,
-        "why": list(choice.why),
-        "period_seconds": period_seconds(view.definition),
-    }
+    declared, period = str(view.definition.level), period_seconds(view.definition)
+    return kept_as(view) | {"declared": declared, "period_seconds": period}
 
 
 def _is_alive(pid: int) -> bool:

@@ -13,6 +13,7 @@ import psycopg
 import viewkeeper
 from viewkeeper.live.reading import contents
 from viewkeeper.live.reading.bulk_reading import BulkReading
+from viewkeeper.run_events import RelationRead, RunEvent
 
 READ_HERE: list[str] = []
 
@@ -30,9 +31,9 @@ def main() -> None:
     contents.BulkReading = Noted
     read: dict[str, int] = {}
 
-    def heard(event: dict) -> None:
-        if event["event"] == "relation_read":
-            read[event["relation"]] = event["rows"]
+    def heard(event: RunEvent) -> None:
+        if isinstance(event, RelationRead):
+            read[event.relation] = event.rows
 
     with viewkeeper.open(folder, allow_setup=True) as keeper:
         keeper.run_until_caught_up(heard)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from viewkeeper.algebra import Bag
 from viewkeeper.engine.integrator import Arrival, singly
-from viewkeeper.live.context import Cycle
+from viewkeeper.live.context import EpochReport
 from viewkeeper.live.pipeline import Pipeline
 from viewkeeper.sources.transaction_block import TransactionBlock
 from viewkeeper.views.definition import ViewDefinition
@@ -31,7 +31,7 @@ class Recording:
     def definitions(self) -> list[ViewDefinition]:
         return [view.definition for view in self.views]
 
-    def add(self, cycle: Cycle | None) -> None:
+    def add(self, cycle: EpochReport | None) -> None:
         """Take note of an epoch; those of other groups are passed over."""
         if cycle is not None and self.views[0].name in cycle.views:
             self.numbers += range(cycle.entry.first_txn, cycle.entry.last_txn + 1)

@@ -16,6 +16,7 @@ from viewkeeper.live.auditing.auditor import Auditor, AuditSettings
 from viewkeeper.project.keeper import Keeper
 from viewkeeper.reports.metrics import Metrics
 from viewkeeper.reports.run_state import RunState, read_run_state
+from viewkeeper.run_events import ViewAudited
 from viewkeeper.warehouse.commits import Changes, EpochCommit
 from viewkeeper.warehouse.reading import view_folder
 
@@ -68,10 +69,10 @@ def test_wrong_rows_and_touched_files_are_found_and_named(shop, running_spark):
         auditor = Auditor(settings, shop.folder, random.Random(7))
 
         def next_audit() -> dict:
-            found = {"event": "audited", **auditor.audit(pipeline, keeper.warehouse())}
+            found = auditor.audit(pipeline, keeper.warehouse())
             state.on_event(found)
             metrics.on_event(found)
-            return found
+            return found.as_dict()
 
         shop.run("shop", "INSERT INTO orders VALUES (900, 1, 8)")
         targets = pipeline.committed_now()
@@ -118,17 +119,16 @@ def test_a_mark_goes_with_a_whole_comparison_and_not_with_a_sample(shop, running
         auditor = Auditor(AuditSettings(every_seconds=1, keys=1), shop.folder, random.Random(7))
 
         def verdict() -> tuple[str, str, str]:
-            found = {"event": "audited", **auditor.audit(pipeline, keeper.warehouse())}
+            found = auditor.audit(pipeline, keeper.warehouse())
             state.on_event(found)
             told = read_run_state(shop.folder)["audits"]["a_sales"]["verdict"]
-            return found["verdict"], found.get("how", ""), told
+            return found.verdict, found.how or "", told
 
         wrong = {"o_id": 12_345, "qty": 1, "name": "none", "rname": "nowhere"}
         assert verdict() == ("equal", "fingerprint and sample", "equal")
         put_a_wrong_row(pipeline, "a_sales", wrong)
-        state.on_event(
-            {"event": "audited", **audit_view(pipeline, keeper.warehouse(), "a_sales").as_dict()}
-        )
+        found = audit_view(pipeline, keeper.warehouse(), "a_sales").as_dict()
+        state.on_event(ViewAudited.of(found | {"incarnation": 1, "seconds": 0.5}))
         auditor._remember({"a_sales!": {"incarnation": incarnation(pipeline, "a_sales")}})
         for _ in range(3):
             assert verdict() == ("different", "marked, then whole", "different")
@@ -149,7 +149,7 @@ def test_a_wrong_store_is_found(shop, running_spark):
         table = keeper.warehouse().read_arrow(store, with_count=True)
         row = {name: table.column(name)[0].as_py() for name in table.column_names[:-1]}
         auditor = Auditor(AuditSettings(every_seconds=1, keys=1), shop.folder, random.Random(7))
-        assert auditor.audit(pipeline, keeper.warehouse())["verdict"] == "equal"
+        assert auditor.audit(pipeline, keeper.warehouse()).verdict == "equal"
         put_a_wrong_row(pipeline, store, row)
         assert audit_view(pipeline, keeper.warehouse(), "b_per_customer").stores == ("t0.groups",)
 

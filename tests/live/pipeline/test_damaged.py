@@ -49,7 +49,7 @@ def write(folder: Path, *statements: str) -> None:
 def caught_up(folder: Path) -> list[dict]:
     events: list[dict] = []
     with Keeper.open(folder, allow_setup=True) as keeper:
-        keeper.run_until_caught_up(events.append)
+        keeper.run_until_caught_up(lambda event: events.append(event.as_dict()))
     return events
 
 
@@ -90,7 +90,7 @@ def test_one_view_stops_the_others_go_on_and_a_rebuild_mends(project: Path, harm
         Keeper.open(project) as keeper,
         pytest.raises(WarehouseError, match=f"rebuild {view}") as caught,
     ):
-        keeper.run_until_caught_up(events.append)
+        keeper.run_until_caught_up(lambda event: events.append(event.as_dict()))
     assert caught.value.code == code
     (stopped,) = (event for event in events if event["event"] == "views_stopped")
     assert (stopped["views"], stopped["error"]["code"]) == ([view], code)
@@ -139,6 +139,6 @@ def test_an_older_copy_of_the_warehouse_is_told_by_query_and_status(project: Pat
     # A run says so and goes on from there, or its source says that it can't.
     events: list[dict] = []
     with Keeper.open(project) as keeper, contextlib.suppress(Exception):
-        keeper.run_until_caught_up(events.append)
+        keeper.run_until_caught_up(lambda event: events.append(event.as_dict()))
     warnings = [e["error"]["code"] for e in events if e["event"] == "warning" and "error" in e]
     assert warnings == ["warehouse-older"]

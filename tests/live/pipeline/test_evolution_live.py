@@ -123,7 +123,7 @@ def test_views_live_on_through_schema_changes_on_three_databases(shop, running_s
     events = []
     with (
         Keeper.open(shop.folder, allow_setup=True) as keeper,
-        keeper.pipeline(events.append) as pipeline,
+        keeper.pipeline(lambda event: events.append(event.as_dict())) as pipeline,
         Writers(shop) as writers,
     ):
         pipeline.load()
@@ -174,7 +174,7 @@ def test_a_view_that_cannot_be_saved_is_retired_and_stays_readable(shop, running
         before = keeper.warehouse().read_arrow("sales").num_rows
         shop.run("geo", "DROP TABLE regions")
         events = []
-        with keeper.pipeline(events.append) as pipeline:
+        with keeper.pipeline(lambda event: events.append(event.as_dict())) as pipeline:
             pipeline.load()
             while not events:
                 pipeline.cycle(0.1)
@@ -205,7 +205,7 @@ def test_a_change_waits_for_approval_and_goes_on_when_it_has_it(shop, running_sp
         with pytest.raises(ViewkeeperError) as caught:
             keeper.run_until_caught_up()  # it can't, and does not wait for ever
         assert caught.value.code == "waits-for-approval"
-        with keeper.pipeline(events.append) as pipeline:
+        with keeper.pipeline(lambda event: events.append(event.as_dict())) as pipeline:
             pipeline.load()
             while not events:
                 pipeline.cycle(0.1)
@@ -264,7 +264,7 @@ def test_a_storm_of_schema_changes_ends_consistent(shop, running_spark):
     storm = Storm(shop, seed=3)
     with (
         Keeper.open(shop.folder, allow_setup=True) as keeper,
-        keeper.pipeline(events.append) as pipeline,
+        keeper.pipeline(lambda event: events.append(event.as_dict())) as pipeline,
         Writers(shop),
     ):
         pipeline.load()

@@ -101,7 +101,7 @@ def test_a_lagging_file_is_understood_beside_a_run_and_a_bad_one_harms_no_other(
     events: list[dict] = []
     with Keeper.open(shop.folder) as keeper:
         with pytest.raises(UsageError) as caught:
-            keeper.run(until_caught_up=True, on_event=events.append)
+            keeper.run(until_caught_up=True, on_event=lambda event: events.append(event.as_dict()))
         assert caught.value.code.startswith("unknown-")
         stopped = next(event for event in events if event["event"] == "views_stopped")
         assert stopped["views"] == ["sales"]
@@ -131,7 +131,7 @@ def test_a_lagging_file_is_understood_beside_a_run_and_a_bad_one_harms_no_other(
 
 def caught_up(keeper: Keeper) -> list[dict]:
     events: list[dict] = []
-    keeper.run(until_caught_up=True, on_event=events.append)
+    keeper.run(until_caught_up=True, on_event=lambda event: events.append(event.as_dict()))
     return events
 
 

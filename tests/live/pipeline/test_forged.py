@@ -53,7 +53,7 @@ def test_a_forged_rename_a_forged_drop_and_a_forged_tie_come_to_nothing(project,
     shop.run("shop", "DROP ROLE IF EXISTS intruder", "CREATE ROLE intruder LOGIN")
     with (
         Keeper.open(shop.folder, allow_setup=True) as keeper,
-        keeper.pipeline(events.append) as pipeline,
+        keeper.pipeline(lambda event: events.append(event.as_dict())) as pipeline,
         psycopg.connect(shop.databases["shop"].url, user="intruder", autocommit=True) as session,
     ):
         pipeline.load()
@@ -93,7 +93,7 @@ def test_what_clients_write_beside_a_schema_change_is_kept_nowhere(project, runn
     shop, events = project, []
     with (
         Keeper.open(shop.folder, allow_setup=True) as keeper,
-        keeper.pipeline(events.append) as pipeline,
+        keeper.pipeline(lambda event: events.append(event.as_dict())) as pipeline,
     ):
         pipeline.load()
         with psycopg.connect(shop.databases["shop"].url, autocommit=True) as session:

@@ -12,6 +12,7 @@ from viewkeeper.dashboard.project_monitor import ProjectMonitor
 from viewkeeper.project.config import read_project
 from viewkeeper.reports.metrics import Metrics
 from viewkeeper.reports.run_state import read_run_state
+from viewkeeper.run_events import event_from_dict
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -27,7 +28,8 @@ class Watched(BackgroundRun):
 
     def await_event(self, name, fits=lambda event: True):
         def counted(event):
-            self.metrics.on_event(event)
+            if (told := event_from_dict(event)) is not None:
+                self.metrics.on_event(told)
             return event["event"] == name and fits(event)
 
         event = self.events.get(timeout=PATIENCE_SECONDS)

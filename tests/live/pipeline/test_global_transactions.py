@@ -97,7 +97,7 @@ def test_a_part_that_never_comes_is_named_and_the_others_shown(shop, banks, runn
     events = []
     with (
         Keeper.open(shop.folder, allow_setup=True) as keeper,
-        keeper.pipeline(events.append) as pipeline,
+        keeper.pipeline(lambda event: events.append(event.as_dict())) as pipeline,
     ):
         pipeline.load()
         send(banks["shop"], "lost", 50)

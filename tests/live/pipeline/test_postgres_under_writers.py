@@ -199,7 +199,7 @@ def test_a_view_means_the_table_that_has_the_name(project, running_spark):
     events = []
     with (
         Keeper.open(shop.folder) as keeper,
-        keeper.pipeline(events.append) as pipeline,
+        keeper.pipeline(lambda event: events.append(event.as_dict())) as pipeline,
         Orders(shop) as orders,
     ):
         pipeline.load()

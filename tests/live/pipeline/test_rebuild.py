@@ -17,6 +17,7 @@ from viewkeeper.cli import execute
 from viewkeeper.errors import SourceError
 from viewkeeper.project.keeper import Keeper
 from viewkeeper.reports.run_state import RunState
+from viewkeeper.run_events import RunEvent
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -58,9 +59,9 @@ class BackgroundRun:
                 RunState(self.folder, keeper.views) as state,
             ):
 
-                def on_event(event: dict[str, Any]) -> None:
+                def on_event(event: RunEvent) -> None:
                     state.on_event(event)
-                    self.events.put(event)
+                    self.events.put(event.as_dict())
 
                 keeper.run(on_event=on_event, stop=self._stop)
         except BaseException as error:

@@ -146,7 +146,7 @@ def test_views_go_on_while_tables_are_renamed_and_columns_change(shop, running_s
     events = []
     with (
         Keeper.open(shop.folder, allow_setup=True) as keeper,
-        keeper.pipeline(events.append) as pipeline,
+        keeper.pipeline(lambda event: events.append(event.as_dict())) as pipeline,
         Writer(shop, "shop") as orders,
         Writer(shop, "crm") as customers,
         Writer(shop, "geo") as regions,

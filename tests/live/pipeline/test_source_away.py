@@ -62,10 +62,10 @@ def test_a_run_that_is_started_while_its_source_is_away_waits_and_says_so(tmp_pa
         stop, told = threading.Event(), []
 
         def on_event(event) -> None:
-            told.append(event["event"])
+            told.append(event.name)
             if told == ["source_waiting"]:
                 server.start()
-            if event["event"] == "loaded":
+            if event.name == "loaded":
                 stop.set()
 
         with Keeper.open(tmp_path, allow_setup=True) as keeper:

@@ -241,7 +241,7 @@ def test_a_run_that_may_set_up_follows_every_rebuild_under_its_writer(
     events = []
     with (
         Keeper.open(folder, allow_setup=True) as keeper,
-        keeper.pipeline(events.append) as pipeline,
+        keeper.pipeline(lambda event: events.append(event.as_dict())) as pipeline,
     ):
         pipeline.load()
         for variant in VARIANTS:
@@ -327,7 +327,7 @@ def test_a_rebuild_in_steps_that_the_feed_sees_each_of_retires_nothing(
     events = []
     with (
         Keeper.open(folder, allow_setup=True) as keeper,
-        keeper.pipeline(events.append) as pipeline,
+        keeper.pipeline(lambda event: events.append(event.as_dict())) as pipeline,
     ):
         pipeline.load()
         for variant in VARIANTS:
@@ -350,7 +350,7 @@ def test_a_table_that_stays_away_is_dropped_and_one_that_is_renamed_is_followed(
     writer = database.writer()
     with (
         Keeper.open(folder, allow_setup=True) as keeper,
-        keeper.pipeline(events.append) as pipeline,
+        keeper.pipeline(lambda event: events.append(event.as_dict())) as pipeline,
     ):
         pipeline.load()
         writer.run("ALTER TABLE products RENAME TO goods")
@@ -430,7 +430,7 @@ def test_a_run_that_may_not_set_up_stops_by_name_and_a_rebuild_brings_it_back(
     def keep() -> None:
         with Keeper.open(folder) as keeper:
             try:
-                keeper.run(on_event=events.append, stop=stop)
+                keeper.run(on_event=lambda event: events.append(event.as_dict()), stop=stop)
             except SourceError as error:
                 caught.append(error)
 

@@ -15,6 +15,7 @@ from live.pipeline.traffic import InBackground
 from viewkeeper.errors import UsageError
 from viewkeeper.project.keeper import Keeper
 from viewkeeper.project.requests import REBUILD, Request
+from viewkeeper.run_events import RunEvent
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -105,7 +106,8 @@ def test_views_follow_types_and_stop_by_name_where_their_text_does_not_fit(shop,
     events: list[dict] = []
     with Keeper.open(shop.folder, allow_setup=True) as keeper:
 
-        def on_event(event: dict) -> None:
+        def on_event(told: RunEvent) -> None:
+            event = told.as_dict()
             events.append(event)
             if event["event"] == "schema_changed":
                 # It says "applied": then the rows are there, and the ledger says why.

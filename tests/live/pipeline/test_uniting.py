@@ -89,7 +89,12 @@ def test_a_schema_change_while_views_are_brought_together_makes_the_run_begin_ag
     monkeypatch.setattr(Pipeline, "load", load)
     events: list[dict[str, object]] = []
     with Keeper.open(tmp_path) as keeper:
-        assert keeper.run(until_caught_up=True, on_event=events.append).transactions == 1
+        assert (
+            keeper.run(
+                until_caught_up=True, on_event=lambda event: events.append(event.as_dict())
+            ).transactions
+            == 1
+        )
     assert events[0]["event"] == "warning"
     assert len(loads) == 2
 
@@ -216,7 +221,11 @@ def test_a_view_that_is_behind_takes_a_schema_change_on_its_way_to_the_others(
         patience = threading.Timer(PATIENCE_SECONDS, stop.set)
         patience.start()
         with Keeper.open(tmp_path, allow_setup=True) as keeper:
-            keeper.run(until_caught_up=True, stop=stop, on_event=events.append)
+            keeper.run(
+                until_caught_up=True,
+                stop=stop,
+                on_event=lambda event: events.append(event.as_dict()),
+            )
         patience.cancel()
         warned = [event["error"]["code"] for event in events if event["event"] == "warning"]
         assert warned == ["schema-changed-while-uniting"]

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from event_samples import run_event
 from viewkeeper.cli import execute
 from viewkeeper.cli.choices import size
 from viewkeeper.demo.example_project import write_example
@@ -24,7 +25,7 @@ def measure(folder, rows: int) -> None:
     asked = {"crm": tally | {"relations": {"customers": tally}}}
     changes = {"crm.customers": 2, "shop.orders": 30}
     with RunState(folder, {}) as state:
-        state.on_event({"event": "batch", "transactions": 15, "asked": asked, "changes": changes})
+        state.on_event(run_event("batch", transactions=15, asked=asked, changes=changes))
 
 
 def advised(capsys, folder, *words):

@@ -13,17 +13,18 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from event_samples import run_event
 from viewkeeper import cli
 from viewkeeper.algebra.types import INTEGER, STRING, Field, Schema
 from viewkeeper.cli import execute
 from viewkeeper.cli.live import LiveTable
 from viewkeeper.cli.warehouse import _show_answer
 from viewkeeper.project.querying import Answer
+from viewkeeper.run_events import RunEvent
 from viewkeeper.terminal import Grid, console, styled, write_line
 from viewkeeper.visible import visible
 from viewkeeper.warehouse.commits import EpochCommit, Extent
@@ -132,28 +133,27 @@ def test_query_shows_every_value_and_column_as_it_is(capsys: pytest.CaptureFixtu
         assert not [each for each in STEERING if each in out]
 
 
-def events(text: str) -> list[dict[str, Any]]:
-    read = {"rows": 1, "rows_expected": 2, "percent": 50, "rows_per_second": 3}
-    change = {"inserted": 1, "deleted": 1}
-    batch = {"transactions": 1, "epoch": 1, "txn": 1, "freshness_seconds": 1.0}
-    effect = {"view": text, "effect": "evolved"}
+def events(text: str) -> list[RunEvent]:
+    """One of each that the terminal shows, with the text wherever a source or a user may have written it."""
+    views, error = [text], {"message": text, "hint": text}
     told = {"source": text, "statement": text}
+    effects = [{"view": text, "effect": "evolved"}]
     return [
-        {"event": "loading", "views": [text]},
-        {"event": "relation_read", "relation": text, **read},
-        {"event": "loaded", "views": [text], "seconds": 1.0},
-        {"event": "batch", "changed": {text: change}, **batch},
-        {"event": "source_waiting", "error": {"message": text}},
-        {"event": "audited", "view": text, "verdict": "equal"},
-        {"event": "views_stopped", "views": [text], "error": {"message": text, "hint": text}},
-        {"event": "rebuilt", "views": [text], "txn": 1},
-        {"event": "reloaded", "views": [text]},
-        {"event": "source_back", "source": text},
-        {"event": "warning", "message": text},
-        {"event": "schema_changed", **told, "effects": [effect]},
-        {"event": "evolved", "view": text, "method": "m", "rows_read": 1, "reason": text},
-        {"event": "schema_waits", **told, "status": "pending", "id": "1"},
-        {"event": text},
+        run_event("loading", views=views),
+        run_event("relation_read", relation=text),
+        run_event("loaded", views=views),
+        run_event("ready", views=views),
+        run_event("batch", changed={text: {"inserted": 1, "deleted": 1}}),
+        run_event("source_waiting", error=error),
+        run_event("audited", view=text, verdict="equal"),
+        run_event("views_stopped", views=views, error=error),
+        run_event("rebuilt", views=views),
+        run_event("reloaded", views=views),
+        run_event("source_back", source=text),
+        run_event("warning", message=text),
+        run_event("schema_changed", **told, effects=effects),
+        run_event("evolved", view=text, reason=text),
+        run_event("schema_waits", **told),
     ]
 
 

@@ -9,10 +9,10 @@ from rich.console import Console
 
 from viewkeeper.cli import live
 from viewkeeper.cli.live import LiveTable
+from viewkeeper.run_events import RelationRead, RunEvent, ViewsLoaded, ViewsStopped
 
-READ = {"event": "relation_read", "relation": "shop.orders"}
-HALF = READ | {"rows": 500_000, "rows_expected": 10**6, "percent": 50, "rows_per_second": 250_000}
-UNKNOWN = READ | {"rows": 7, "rows_expected": None, "percent": None, "rows_per_second": 70}
+HALF = RelationRead("shop.orders", 500_000, 10**6, 50, 250_000)
+UNKNOWN = RelationRead("shop.orders", 7, None, None, 70)
 
 
 def test_a_terminal_shows_a_bar_with_percent_and_speed_until_all_is_loaded(
@@ -28,7 +28,7 @@ def test_a_terminal_shows_a_bar_with_percent_and_speed_until_all_is_loaded(
         assert "500,000 rows" in drawn
         assert "250,000/s" in drawn
         terminal.file.truncate(0)
-        table.on_event({"event": "loaded", "views": ["sales"], "seconds": 2.0})
+        table.on_event(ViewsLoaded(("sales",), 1, 2.0))
         assert "50 %" not in terminal.file.getvalue()
 
 
@@ -39,13 +39,13 @@ def test_a_terminal_shows_a_bar_with_percent_and_speed_until_all_is_loaded(
         (UNKNOWN, "Read 7 rows of shop.orders, 70 rows/s"),
         # A view may stop by its own text, which is no source's.
         (
-            {"event": "views_stopped", "views": ["sales"], "error": {"message": "m", "hint": ""}},
+            ViewsStopped(("sales",), {"message": "m", "hint": ""}),
             "Stopped sales: m; viewkeeper check says more",
         ),
     ],
 )
 def test_elsewhere_it_is_a_line(
-    event: dict[str, object], line: str, capsys: pytest.CaptureFixture[str]
+    event: RunEvent, line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with LiveTable({"sales": None}) as table:
         table.on_event(event)

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pytest
 
+import event_samples
+from event_samples import demo_event
 from viewkeeper.cli import demo_narration
 from viewkeeper.cli.demo_narration import Lines, Page
 from viewkeeper.demo.anomaly import compared
+from viewkeeper.demo.events import AnomalyPlayed
 from viewkeeper.demo.figures import Figures
 from viewkeeper.demo.scenery import ROWS, SOURCES, rows_to_load, script_of, write_scene
+from viewkeeper.run_events import BatchCommitted
 
 
-def batch(epoch: int, txn: int, inserted: int = 2, deleted: int = 1) -> dict:
-    return {
-        "event": "batch",
-        "epoch": epoch,
-        "txn": txn,
-        "changed": {"sales": {"inserted": inserted, "deleted": deleted}},
-        "asked": {"crm": {"queries": 3, "keys": 9, "rows": 7}},
-        "freshness_seconds": 0.5,
-    }
+def batch(epoch: int, txn: int) -> BatchCommitted:
+    changed = {"sales": {"inserted": 2, "deleted": 1}}
+    asked = {"crm": {"queries": 3, "keys": 9, "rows": 7}}
+    news = {"epoch": epoch, "txn": txn, "changed": changed, "asked": asked}
+    return BatchCommitted.of(event_samples.BATCH | news)
 
 
 def test_the_same_updates_are_wrong_under_naive_and_right_under_sweep():
@@ -53,39 +53,8 @@ def test_the_scene_is_a_project_whose_load_is_known_beforehand(tmp_path):
 
 
 STORY = [
-    {"event": "began", "seconds": 8, "sources": list(SOURCES)},
-    {"event": "sources_ready", "sources": list(SOURCES)},
-    {"event": "run_started", "pid": 11},
-    {"event": "loading", "views": ["sales"], "rows_expected": 10},
-    {"event": "relation_read", "relation": "shop.orders", "rows": 12, "total": 12},
-    {"event": "loaded", "seconds": 1.5, "rows": {"sales": 100}},
-    {
-        "event": "figures",
-        "committed": {"shop": 4, "crm": 3, "depot": 2},
-        "transactions": 8,
-        "epochs": 3,
-        "rows": {"sales": 104},
-        "queries": {"shop": 1, "crm": 2, "depot": 3},
-        "rows_fetched": {"shop": 10, "crm": 20, "depot": 30},
-        "freshness_seconds": 0.25,
-    },
-    {"event": "killed", "pid": 11, "signal": 9, "transactions": 8},
-    {"event": "resumed", "pid": 12, "seconds": 4.2, "goes_on_after": 8, "transactions": 5},
-    {"event": "writers_stopped", "committed": {}, "total": 20},
-    {"event": "settled", "committed": 20, "transactions": 20, "ok": True},
-    {"event": "auditing", "views": ["sales"]},
-    {"event": "audited", "ok": True, "views": [{"view": "sales", "verdict": "equal", "rows": 104}]},
-    {
-        "event": "summary",
-        "ok": True,
-        "seconds": 60.0,
-        "audits": {"sales": "equal"},
-        "transactions": 20,
-        "epochs": 4,
-        "queries": {"shop": 1},
-        "freshness_seconds": 0.25,
-        "kept": None,
-    },
+    AnomalyPlayed.of(compared()) if name == "anomaly" else demo_event(name)
+    for name in event_samples.DEMO
 ]
 
 
@@ -95,7 +64,7 @@ def test_the_story_is_told_to_its_end(telling, columns, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", columns)
     monkeypatch.setattr(demo_narration, "REFRESHES_PER_SECOND", 1)
     with telling() as teller:
-        for event in [STORY[0], {"event": "anomaly", **compared()}, *STORY[1:]]:
+        for event in STORY:
             teller.on_event(event)
     text = " ".join(capsys.readouterr().out.split())
     for said in (
@@ -111,5 +80,5 @@ def test_the_story_is_told_to_its_end(telling, columns, capsys, monkeypatch):
 
 
 def test_what_came_out_wrong_is_told_as_wrong(capsys):
-    Lines().on_event({"event": "settled", "committed": 20, "transactions": 19, "ok": False})
+    Lines().on_event(demo_event("settled", transactions=19, ok=False))
     assert "THAT IS WRONG" in capsys.readouterr().out

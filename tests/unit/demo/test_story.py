@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+import event_samples
 from viewkeeper.demo import story
 from viewkeeper.errors import UsageError, ViewkeeperError
+from viewkeeper.run_events import event_from_dict
 
 
 def batch(epoch: int, txn: int) -> dict:
-    return {
-        "event": "batch",
-        "epoch": epoch,
-        "txn": txn,
-        "transactions": 5,
-        "changed": {"sales": {"inserted": 1, "deleted": 0}},
-        "asked": {},
-        "freshness_seconds": 0.1,
-    }
+    return event_samples.BATCH | {"epoch": epoch, "txn": txn, "asked": {}}
 
 
-LOAD = [
-    {"event": "loading", "views": ["sales"]},
-    {"event": "relation_read", "relation": "shop.orders", "rows": 7},
-    {"event": "loaded", "views": ["sales"], "seconds": 0.1},
-]
+LOAD = [event_samples.RUN[name][0] for name in ("loading", "relation_read", "loaded")]
 
 
 # The reverse order of the beginnings.
@@ -78,6 +68,9 @@ def stage(monkeypatch):
             self.script = list(scripts.get(words[0], runs))
 
         def next_event(self, wait_seconds):
+            return event_from_dict(self.next_document(wait_seconds))
+
+        def next_document(self, wait_seconds):
             if not self.script:
                 raise ViewkeeperError("command-failed", "it ended")
             return self.script.pop(0)
@@ -95,7 +88,7 @@ def stage(monkeypatch):
 
 def told(keep=None):
     events: list[dict] = []
-    good = story.tell(events.append, seconds=0, keep=keep)
+    good = story.tell(lambda event: events.append(event.as_dict()), seconds=0, keep=keep)
     return good, events
 
 

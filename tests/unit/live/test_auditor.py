@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -11,6 +10,7 @@ from viewkeeper.algebra.types import INTEGER, Schema
 from viewkeeper.live.auditing.auditor import FILE, Auditor, AuditSettings
 from viewkeeper.live.json_files import read_json, write_json
 from viewkeeper.reports.run_state import RunState, read_run_state
+from viewkeeper.run_events import ViewAudited
 from viewkeeper.warehouse import Definition, EpochCommit, Extent, Warehouse
 
 
@@ -31,14 +31,8 @@ def test_a_fingerprint_that_does_not_fit_is_never_the_next_measure(tmp_path: Pat
     assert auditor._fingerprint_fits(warehouse, "v")
 
 
-def told(verdict: str, checked: str = "all rows", incarnation: int = 1) -> dict[str, Any]:
-    return {
-        "event": "audited",
-        "view": "v",
-        "verdict": verdict,
-        "checked": checked,
-        "incarnation": incarnation,
-    }
+def told(verdict: str, checked: str = "all rows", incarnation: int = 1) -> ViewAudited:
+    return ViewAudited("v", verdict, incarnation, 0.5, checked=checked)
 
 
 def test_a_mark_goes_with_a_whole_comparison_or_a_rebuild(tmp_path: Path) -> None:

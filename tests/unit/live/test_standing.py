@@ -9,14 +9,8 @@ import numpy as np
 
 from viewkeeper.engine.transaction_ties import Unit
 from viewkeeper.live.feeds import Delivery
-from viewkeeper.live.standing import (
-    Standing,
-    age_seconds,
-    allowances,
-    approval_of,
-    combined,
-    committed_in,
-)
+from viewkeeper.live.standing import Standing, combined, committed_in
+from viewkeeper.reports.standing import age_seconds, approval_of
 from viewkeeper.sources.interface import Progress, RelationChange, SourceTransaction
 from viewkeeper.sources.transaction_block import TransactionBlock
 from viewkeeper.views.definition import RelationName
@@ -50,7 +44,7 @@ def test_groups_are_told_together_and_the_older_moment_of_a_source_counts():
         ]
     )
     assert found == Standing({"a": None, "b": after(-9)}, {"shop": after(-9)}, (change,))
-    told = found.as_dict()
+    told = found.as_event().as_fields()
     assert approval_of(told, "b") == change
     assert approval_of(told, "a") is None
     assert age_seconds(told["views"]["b"], NOON) == 9.0
@@ -69,11 +63,7 @@ def test_a_block_counts_by_its_oldest_transaction():
     micros = np.asarray([after(s).timestamp() * 1e6 for s in (-8, -30, -5)], np.int64)
     numbers = np.arange(3)
     changes = {"orders": SimpleNamespace(places=numbers)}
-    block = TransactionBlock("shop", numbers, micros, numbers, lambda mark: {"at": mark}, changes)
-    assert committed_in(Delivery("shop", (block,), {"at": 1}, ""), [ORDERS]) == {"shop": after(-30)}
-
-
-def test_a_period_allows_its_sources_to_wait():
-    run = {"views": {"slow": {"period_seconds": 300.0}, "quick": {"period_seconds": None}}}
-    reads = {"slow": ["shop", "crm"], "quick": ["shop", "geo"], "unknown": ["geo"]}
-    assert allowances(run, reads) == {"shop": 300.0, "crm": 300.0, "geo": 0.0}
+    stretch = TransactionBlock("shop", numbers, micros, numbers, lambda mark: {"at": mark}, changes)
+    assert committed_in(Delivery("shop", (stretch,), {"at": 1}, ""), [ORDERS]) == {
+        "shop": after(-30)
+    }

@@ -59,7 +59,7 @@ def ended(tmp_path, *, applies: bool, cycles: int, for_seconds: float | None = N
     )
     running = Running(keeper, events.append, stop)
     report = running.run(until_caught_up=True, for_seconds=for_seconds)
-    return report, [e["event"] for e in events if e["event"] not in ("standing", "merge")]
+    return report, [e.name for e in events if e.name not in ("standing", "merge")]
 
 
 @pytest.mark.parametrize("for_seconds", [None, 0.0])

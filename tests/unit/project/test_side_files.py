@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from event_samples import run_event
 from viewkeeper.cli.run import Telling
 from viewkeeper.errors import UsageError
 from viewkeeper.live import json_files
@@ -54,7 +55,7 @@ def _full(*_: object, **__: object) -> None:
 def test_a_run_goes_on_without_its_state_file_and_says_so_once(full, caplog):
     with RunState(full, {}) as state:
         for _ in range(3):
-            state.on_event({"event": "loaded"})
+            state.on_event(run_event("loaded"))
     assert read_json(full / FILE) == {}
     assert [path.name for path in (full / ".viewkeeper").glob("*.new")] == []
     warned = [record for record in caplog.records if record.levelno == logging.WARNING]
@@ -104,7 +105,7 @@ def test_a_schema_change_is_taken_though_it_can_not_be_noted(tmp_path, monkeypat
 def test_a_log_that_can_not_be_written_says_so_once(full, capsys):
     with RunLog(str(full / "run.log")) as log:
         for number in range(3):
-            log.on_event({"event": "batch", "text": "x" * 100_000, "txn": number})
+            log.on_event(run_event("warning", message="x" * 100_000, id=str(number)))
     told = capsys.readouterr().err
     assert told.count("can't write the log") <= 1
     assert "Traceback" not in told
@@ -113,9 +114,9 @@ def test_a_log_that_can_not_be_written_says_so_once(full, capsys):
 def test_output_on_a_full_disk_ends_no_run_but_a_closed_pipe_does(capsys):
     telling = Telling()
     heard: list[str] = []
-    telling.listeners = [_full, lambda event: heard.append(event["event"])]
+    telling.listeners = [_full, lambda event: heard.append(event.name)]
     for _ in range(2):
-        telling.on_event({"event": "loaded"})
+        telling.on_event(run_event("loaded"))
     assert heard == ["loaded", "loaded"]
     assert capsys.readouterr().err.count("No space left") == 1
 
@@ -124,7 +125,7 @@ def test_output_on_a_full_disk_ends_no_run_but_a_closed_pipe_does(capsys):
 
     telling.listeners = [closed]
     with pytest.raises(BrokenPipeError):
-        telling.on_event({"event": "loaded"})
+        telling.on_event(run_event("loaded"))
 
 
 def test_a_draft_of_what_could_not_be_written_is_not_left(tmp_path, monkeypatch):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from viewkeeper.cli.check import relations_of_views
 from viewkeeper.project.views_folder import view_texts
+from viewkeeper.reports.check import relations_of_views
 
 PYTHON = '''
 import viewkeeper

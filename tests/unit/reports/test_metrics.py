@@ -9,27 +9,23 @@ import urllib.request
 
 import pytest
 
+from event_samples import run_event
 from viewkeeper.reports import metrics as metrics_module
 from viewkeeper.reports.metrics import Metrics, MetricsServer
+from viewkeeper.run_events import RunEvent
 
-BATCH = {
-    "event": "batch",
-    "transactions": 3,
-    "rows": 5,
-    "txn": 42,
-    "epoch": 7,
-    "freshness_seconds": 0.25,
-    "seconds": {"ask": 0.5},
-    "asked": {"shop": {"queries": 2, "keys": 4, "rows": 9}},
-    "changed": {'odd"view': {"inserted": 6, "deleted": 1}},
-}
+BATCH = run_event(
+    "batch",
+    asked={"shop": {"queries": 2, "keys": 4, "rows": 9}},
+    changed={'odd"view': {"inserted": 6, "deleted": 1}},
+)
 
 
 def test_batches_add_up_and_labels_are_escaped():
     metrics = Metrics()
     metrics.on_event(BATCH)
     metrics.on_event(BATCH)
-    metrics.on_event({"event": "source_waiting", "error": {"source": "crm"}})
+    metrics.on_event(run_event("source_waiting", error={"source": "crm"}))
     text = metrics.text()
     assert "viewkeeper_transactions_total 6\n" in text
     assert "viewkeeper_frontier 42\n" in text
@@ -57,14 +53,16 @@ def test_freshness_is_the_age_of_what_is_not_shown_also_while_nothing_moves():
         pass  # nothing is told, and it grows all the same
     assert 'viewkeeper_view_freshness_seconds{view="other"} 0\n' in metrics.text()
     assert freshness(metrics, "viewkeeper_pending_approvals") == 1
-    metrics.on_event(standing(None) | {"approvals": []})
+    metrics.on_event(standing(None, approvals=[]))
     assert freshness(metrics) == 0
     assert freshness(metrics, "viewkeeper_pending_approvals") == 0
 
 
-def standing(since: str | None) -> dict[str, object]:
+def standing(since: str | None, **news: object) -> RunEvent:
     views = {"frozen": since, "other": None}
-    return {"event": "standing", "views": views, "sources": {}, "approvals": [{"id": "7"}]}
+    return run_event(
+        "standing", **{"views": views, "sources": {}, "approvals": [{"id": "7"}]} | news
+    )
 
 
 def test_the_server_answers_on_loopback_and_knows_one_page():

@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
+from event_samples import run_event
 from viewkeeper.cli import execute
 from viewkeeper.errors import SourceError, UsageError
 from viewkeeper.project.config import read_project
 from viewkeeper.project.secrets import secrets_of
 from viewkeeper.reports import run_log
 from viewkeeper.reports.run_log import RunLog
+from viewkeeper.run_events import RunFailed, SourceWentAway
 
 PASSWORD = "p@ss/w0rd öff"
 IN_URL = "p%40ss%2Fw0rd%20%C3%B6ff"
@@ -35,17 +37,17 @@ def lines(path: Path) -> list[dict[str, Any]]:
 def test_every_line_has_the_same_schema(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     with RunLog(str(path)) as log:
-        log.on_event({"event": "batch", "txn": 7, "changed": {"sales": {"inserted": 1}}})
-        log.on_event({"event": "source_waiting", "error": FAILURE.as_dict()})
+        log.on_event(run_event("ready", txn=7))
+        log.on_event(SourceWentAway(FAILURE.as_dict()))
         logging.getLogger("viewkeeper.warehouse").warning("it took %s s", 3)
     written = lines(path)
     assert [list(line) for line in written] == [["time", "level", "event", "fields"]] * 3
     assert [(line["level"], line["event"]) for line in written] == [
-        ("info", "batch"),
+        ("info", "ready"),
         ("warning", "source_waiting"),
         ("warning", "note"),
     ]
-    assert written[0]["fields"] == {"txn": 7, "changed": {"sales": {"inserted": 1}}}
+    assert written[0]["fields"] == {"txn": 7, "views": ["sales"]}
     assert written[2]["fields"]["message"] == "it took 3 s"
 
 
@@ -65,11 +67,11 @@ def test_the_end_by_an_error_is_told_and_the_logger_left_as_it_was(tmp_path: Pat
 
 def test_secrets_are_masked_in_whatever_form_and_place(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
-    nested = {"event": "batch", "list": [{"deep": (PASSWORD, Path(f"/{IN_URL}"))}], PASSWORD: 1}
+    nested = run_event("batch", changed={"deep": [(PASSWORD, Path(f"/{IN_URL}"))], PASSWORD: 1})
     with RunLog(str(path), [PASSWORD, "", "p@ss"]) as log:
         log.on_event(nested)
         logging.getLogger("viewkeeper").error("with %s", PASSWORD)
-        log.on_event({"event": "run_failed", "error": FAILURE.as_dict()})
+        log.on_event(RunFailed(FAILURE.as_dict()))
     text = path.read_text(encoding="utf-8")
     assert "w0rd" not in text
     assert text.count("***") == 6
@@ -102,7 +104,7 @@ def test_a_file_that_is_full_is_put_aside(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(run_log, "OLD_FILES_MAX", 2)
     with RunLog(str(tmp_path / "run.log")) as log:
         for number in range(200):
-            log.on_event({"event": "batch", "txn": number})
+            log.on_event(run_event("ready", txn=number))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["run.log", "run.log.1", "run.log.2"]
     assert all(path.stat().st_size <= 2_000 for path in tmp_path.iterdir())
     assert lines(tmp_path / "run.log")[-1]["fields"]["txn"] == 199
@@ -110,7 +112,7 @@ def test_a_file_that_is_full_is_put_aside(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_hyphen_means_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     with RunLog("-") as log:
-        log.on_event({"event": "loading", "views": []})
+        log.on_event(run_event("loading", views=[]))
     assert json.loads(capsys.readouterr().err)["event"] == "loading"
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+from event_samples import run_event
 from viewkeeper.live.json_files import read_json, write_json
 from viewkeeper.reports.run_state import FILE, RunState, read_run_state
 
@@ -20,7 +21,7 @@ def test_groups_tell_from_their_own_threads(tmp_path):
 
             def tell(number: int) -> None:
                 for _ in range(40):
-                    state.on_event({"event": "merge", "groups": [number]})
+                    state.on_event(run_event("merge", groups=[number]))
 
             list(threads.map(tell, range(8)))
             assert read_run_state(tmp_path)["merge"]["groups"][0] in range(8)
@@ -33,14 +34,14 @@ def test_a_run_that_is_refused_says_nothing_for_the_one_that_goes_on(tmp_path):
     with subprocess.Popen(["sleep", "600"]) as other:
         try:
             with RunState(tmp_path, {}) as first:
-                first.on_event({"event": "loaded"})
+                first.on_event(run_event("loaded"))
                 told = read_json(tmp_path / FILE) | {"pid": other.pid}
             write_json(tmp_path / FILE, told)
             with RunState(tmp_path, {}):
                 assert read_run_state(tmp_path) == told
             assert read_run_state(tmp_path) == told
             with RunState(tmp_path, {}) as last:
-                last.on_event({"event": "loaded"})  # it holds the lease: the other one is no more
+                last.on_event(run_event("loaded"))  # it holds the lease: the other one is no more
                 assert read_run_state(tmp_path)["pid"] == os.getpid()
         finally:
             other.kill()
@@ -50,16 +51,14 @@ def test_a_run_that_is_refused_says_nothing_for_the_one_that_goes_on(tmp_path):
 def test_what_waits_for_a_word_is_not_forgotten_when_others_go_on(tmp_path):
     """The batch before the change is told after it, and other groups go on for days."""
     change = {"id": "7", "source": "shop", "statement": "ALTER …", "views": ["frozen"]}
-    batch = {"event": "batch", "changes": {}, "transactions": 1, "rows": 1, "asked": {}}
-    batch |= {"changed": {}, "seconds": {}, "txn": 1}
     with RunState(tmp_path, {}) as state:
-        state.on_event({"event": "loaded"})
+        state.on_event(run_event("loaded"))
         told = {"views": {"frozen": None}, "sources": {}}
-        state.on_event({"event": "standing", **told, "approvals": [change]})
-        state.on_event(batch)
+        state.on_event(run_event("standing", **told, approvals=[change]))
+        state.on_event(run_event("batch"))
         found = read_run_state(tmp_path)
         assert (found["state"], found["waiting"]) == ("waiting", change)
-        state.on_event({"event": "standing", **told, "approvals": []})
+        state.on_event(run_event("standing", **told, approvals=[]))
         assert read_run_state(tmp_path)["state"] == "running"
 
 
@@ -67,8 +66,8 @@ def test_a_run_that_has_nothing_to_do_is_running(tmp_path):
     """Also after a source was away: no batch has to come first."""
     with RunState(tmp_path, {}) as state:
         assert read_run_state(tmp_path)["state"] == "starting"
-        state.on_event({"event": "ready", "views": [], "txn": 7})
+        state.on_event(run_event("ready"))
         assert read_run_state(tmp_path)["state"] == "running"
-        state.on_event({"event": "source_waiting", "error": {"message": "away"}})
-        state.on_event({"event": "ready", "views": [], "txn": 7})
+        state.on_event(run_event("source_waiting"))
+        state.on_event(run_event("ready"))
         assert read_run_state(tmp_path)["state"] == "running"

@@ -30,6 +30,7 @@ from viewkeeper.live.auditing.sampling import can_sample, sampled
 from viewkeeper.live.json_files import read_json, write_aside
 from viewkeeper.live.pipeline import Pipeline
 from viewkeeper.live.process_memory import give_back
+from viewkeeper.run_events import ViewAudited
 from viewkeeper.warehouse.columns import owner_of
 from viewkeeper.warehouse.entries import ViewState
 from viewkeeper.warehouse.fingerprints import MODULUS, fingerprint_of
@@ -78,7 +79,7 @@ class Auditor:
         self._last = next(iter(later or names), None)
         return self._last
 
-    def audit(self, pipeline: Pipeline, warehouse: Warehouse) -> dict[str, Any] | None:
+    def audit(self, pipeline: Pipeline, warehouse: Warehouse) -> ViewAudited | None:
         """Check the next view; its verdict for people and programs. None when there is no view."""
         view = self.next_of([name for group in pipeline.groups for name in group.scope.views])
         found = None if view is None else self._check(pipeline, warehouse, view)
@@ -88,7 +89,7 @@ class Auditor:
         self._due_at = time.monotonic() + self._settings.every_seconds
         return found
 
-    def _check(self, pipeline: Pipeline, warehouse: Warehouse, view: str) -> dict[str, Any]:
+    def _check(self, pipeline: Pipeline, warehouse: Warehouse, view: str) -> ViewAudited:
         started = time.monotonic()
         incarnation = pipeline.writer.latest.views[view].incarnation
         try:
@@ -101,10 +102,8 @@ class Auditor:
             told = {"view": view, "verdict": DIFFERENT, "error": _told(error)}
         if told["verdict"] == DIFFERENT:
             self._remember({_mark(view): {"incarnation": incarnation}})
-        return told | {
-            "incarnation": incarnation,
-            "seconds": round(time.monotonic() - started, 3),
-        }
+        seconds = round(time.monotonic() - started, 3)
+        return ViewAudited.of(told | {"incarnation": incarnation, "seconds": seconds})
 
     def _verdict(
         self, pipeline: Pipeline, warehouse: Warehouse, view: str

@@ -19,6 +19,7 @@ from viewkeeper.simulator.engine.updates import (
     Update,
     Write,
     altered,
+    alters_of,
     reported,
 )
 from viewkeeper.sources.interface import (
@@ -106,7 +107,7 @@ class SimulatedSource:
             if is_hidden:
                 self._invisible.append(number)
             return
-        alters = update.alters if isinstance(update, Statement) else (update,)
+        alters = alters_of(update)
         has_one_place = not isinstance(update, Statement) or update.has_one_place
         items: list[Item] = []
         tables = self.now

@@ -55,6 +55,17 @@ class Statement:
 Update = Write | Alter | Statement
 
 
+def alters_of(update: Update) -> tuple[Alter, ...]:
+    """The schema changes that it is made of."""
+    match update:
+        case Statement(alters):
+            return alters
+        case Alter():
+            return (update,)
+        case Write():
+            return ()
+
+
 @dataclass(frozen=True)
 class Table:
     """A relation's rows, and the columns that tell them apart."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from viewkeeper.algebra import Bag
 from viewkeeper.engine.view import View
 from viewkeeper.simulator.engine.readers import Numbers
+from viewkeeper.simulator.engine.sources import number_of
 from viewkeeper.sources.interface import Position, SchemaChange
 
 Positions = dict[str, Position]
@@ -56,3 +57,12 @@ class SimulatedLedger:
         """An entry is written: this number of states, and the positions of now."""
         standing = {v: at for v, at in self.standing.items() if v in self.extents}
         self.numbers.enter(standing, states, places)
+
+
+def cut_of(positions: Mapping[str, Mapping[str, Position]]) -> dict[str, float]:
+    """The cut of several views: of each source, the furthest position of any of them."""
+    found: dict[str, float] = {}
+    for cut in positions.values():
+        for source, at in cut.items():
+            found[source] = max(number_of(at), found.get(source, 0))
+    return found

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from viewkeeper.algebra import Bag
-from viewkeeper.engine import cuts as cut_rules
 from viewkeeper.engine import messages as m
 from viewkeeper.engine.deliveries import Delivery
+from viewkeeper.engine.failures import BROKEN, OVERTAKEN
 from viewkeeper.engine.integrator import numbers_of
 from viewkeeper.engine.machine import GroupMachine
 from viewkeeper.engine.router import NO_GROUP, Addressed, Engine
@@ -32,6 +32,7 @@ from viewkeeper.simulator.engine.managers import Managers
 from viewkeeper.simulator.engine.people import People
 from viewkeeper.simulator.engine.promptness import late
 from viewkeeper.simulator.engine.readers import places_of
+from viewkeeper.simulator.engine.refusals import away, lacks, lost, refused
 from viewkeeper.simulator.engine.sources import (
     SimulatedCut,
     SimulatedSource,
@@ -40,8 +41,7 @@ from viewkeeper.simulator.engine.sources import (
     position,
 )
 from viewkeeper.simulator.engine.updates import Write
-from viewkeeper.simulator.engine.warehouse import SimulatedLedger
-from viewkeeper.sources.interface import cut_overtaken
+from viewkeeper.simulator.engine.warehouse import SimulatedLedger, cut_of
 
 # What a run ends with and begins again after, as a live one does.
 BEGIN_AGAIN = ("schema-changed-while-uniting", "schema-changed-in-unit")
@@ -277,7 +277,9 @@ class EngineWorld:
     def _manager_done(self, group: int, view: str) -> None:
         managers = self._managers[group]
         job, cuts = managers.todo[view].popleft()
-        if view in job.concerned and not self._is_refused(group, cuts, job.job):
+        if view in job.concerned and not self._has_failed(
+            group, refused(cuts, self.random), job.job
+        ):
             change = {view: managers.computed(view, job, cuts)}
             self._step((group, m.ChangeComputed(job.job, view, change)))
 
@@ -390,49 +392,25 @@ class EngineWorld:
         if self._failures and not self.random.randrange(15):
             self._failures -= 1
             self.counts["failures"] += 1
-            error = _away(next(iter(action.relations)))
+            error = away(next(iter(action.relations)))
             self._step((group, m.Failed(error, ticket=action.ticket)))
             return
         cuts = {name: self.sources[name].cut(r) for name, r in action.relations.items()}
         for name, cut in cuts.items():
             if cut.missing:
-                what = f"{name} has no {cut.missing[0]}"
-                error = SourceError(
-                    "unknown-relation", what, source=name, retryable=False, hint="await its cause"
-                )
+                error = lacks(name, cut.missing[0])
                 self._step((group, m.Failed(error, ticket=action.ticket)))
                 return
         self._cuts[group, action.ticket] = cuts
         self._step((group, m.CutsOpened(action.ticket, cuts)))
 
-    def _is_lost(
-        self, group: int, cuts: Mapping[str, SimulatedCut], job: int | None = None
-    ) -> bool:
-        """Whether cuts can be asked nothing any more; the group hears of it."""
-        lost = [name for name, cut in cuts.items() if cut.is_lost]
-        if lost:
-            self._step((group, m.Failed(_away(lost[0]), job)))
-        return bool(lost)
-
-    def _is_refused(
-        self, group: int, cuts: Mapping[str, SimulatedCut], job: int | None = None
-    ) -> bool:
-        """Whether a question at cuts is not answered; the group hears of it.
-
-        Once a relation of a cut has another schema, some databases answer as of before, some refuse (a broken query),
-        and with some the cut has given way to the owner.
-        """
-        outdated = [name for name, cut in cuts.items() if cut.is_outdated]
-        if not outdated or self.random.randrange(2):
-            return self._is_lost(group, cuts, job)
-        if self.random.randrange(2):
-            self.counts["broken queries"] += 1
-            error = cut_rules.broken_types(outdated[0], "the schema of before", "another one")
-        else:
-            self.counts["overtaken cuts"] += 1
-            error = cut_overtaken(outdated[0], "the schema is another one")
-        self._step((group, m.Failed(error, job)))
-        return True
+    def _has_failed(self, group: int, error: SourceError | None, job: int | None = None) -> bool:
+        """Whether there is an error; the group hears of it."""
+        if error is not None:
+            self.counts["broken queries"] += error.code in BROKEN
+            self.counts["overtaken cuts"] += error.code == OVERTAKEN
+            self._step((group, m.Failed(error, job)))
+        return error is not None
 
     # -- computing ---------------------------------------------------------------------------------
 
@@ -441,34 +419,31 @@ class EngineWorld:
         cuts = self._cuts[group, job.ticket]
         if not job.keeps:
             del self._cuts[group, job.ticket]
-        if self._is_lost(group, cuts, job.job):
+        if self._has_failed(group, lost(cuts), job.job):
             return
         self.begun_at |= dict.fromkeys(job.concerned, self.now)
         managers.begin(job, cuts)
 
     def _fill(self, group: int, fill: m.FillViews) -> None:
         cuts = self._cuts.pop((group, fill.ticket))
-        if self._is_refused(group, cuts):
+        if self._has_failed(group, refused(cuts, self.random)):
             return
         contents = Contents(cuts, self._managers[group].views)
         contents.take_back_reflected(fill.waiting, fill.reflected)
         for name, view in fill.views.items():
             plan = fill.adaptations.get(name)
-            if plan is None:
-                self.ledger.extents[name] = contents.evaluated(view)
-            else:
-                self.counts["adapted"] += 1
-                self.counts["by Map-VA"] += plan.substitute is not None
-                self.ledger.extents[name] = adapted(
-                    plan, self.ledger.extents[name], contents
-                ).extent
+            self.counts["by Map-VA"] += plan is not None and plan.substitute is not None
+            old = self.ledger.extents.get(name)
+            self.ledger.extents[name] = (
+                contents.evaluated(view) if plan is None else adapted(plan, old, contents).extent
+            )
             self.ledger.views[name] = view
         self._fillings.update(list(fill.views))
         self._define(fill.definitions)
         self._advance(fill.positions)
         self._committed_ties()
         self.ledger.numbers.incarnations |= {name: self._fillings[name] for name in fill.views}
-        self.ledger.show(fill.positions, _numbers(fill.positions), 0, is_step=False)
+        self.ledger.show(fill.positions, cut_of(fill.positions), 0, is_step=False)
         self.ledger.enter(0)
         self._step((group, m.Filled(fill.views)))
 
@@ -482,7 +457,7 @@ class EngineWorld:
     def _read(self, group: int, read: m.ReadWhole) -> None:
         """An audit: what the group's views would be, computed from their sources alone."""
         cuts = self._cuts.pop((group, read.ticket))
-        if self._is_lost(group, cuts):
+        if self._has_failed(group, lost(cuts)):
             return
         self.counts["audits"] += 1
         views = self._managers[group].views
@@ -501,7 +476,7 @@ class EngineWorld:
         numbers = [int(n) for n in numbers_of(commit.batch)]
         shown = {number for each in commit.contents for found in each.values() for number in found}
         invariant(shown <= {*numbers}, "a list has changes of what is not committed with it")
-        cut = _numbers({v: ledger.positions[v] for v in commit.views})
+        cut = cut_of({v: ledger.positions[v] for v in commit.views})
         changes: dict[str, dict[int, Bag]] = {}
         for contents in commit.contents:
             for name, found in contents.items():
@@ -518,7 +493,7 @@ class EngineWorld:
                     if number in found:
                         ledger.extents[name] = ledger.extents[name] + found[number]
             is_last = state == max(commit.states)
-            claim = _numbers(commit.positions) if is_last else cut
+            claim = cut_of(commit.positions) if is_last else cut
             ledger.show(commit.views, claim, state + 1)
         ledger.commits += 1
         self._advance(commit.positions)
@@ -541,16 +516,3 @@ class EngineWorld:
     def _committed_ties(self) -> None:
         self.ledger.ties += self._ties
         self._ties = []
-
-
-def _away(source: str) -> SourceError:
-    return SourceError("away", "it is away", source=source, retryable=True)
-
-
-def _numbers(positions: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
-    """The cut of several views: of each source, the furthest position of any of them."""
-    found: dict[str, float] = {}
-    for cut in positions.values():
-        for source, at in cut.items():
-            found[source] = max(number_of(at), found.get(source, 0))
-    return found

@@ -136,6 +136,7 @@ class Snapshots:
     def __init__(self) -> None:
         self._kept: list[Any] = []
         self._numbers: dict[Any, int] = {}
+        self._named_by: dict[type, Callable[[Any], Any] | None] = {}
 
     def taken(self, world: Any) -> bytes:
         buffer = io.BytesIO()
@@ -149,14 +150,13 @@ class Snapshots:
         return _Unpickler(io.BytesIO(snapshot), self).load()
 
     def number_of(self, thing: Any) -> int | None:
-        if isinstance(thing, Bag | frozenset):  # a set is pickled in the order of its hashes
-            key: Any = thing
-        elif isinstance(thing, Transaction | Assembly | ViewDefinition | Constant):
-            key = id(thing)
-        elif isinstance(thing, Counts):
-            key = "counts"  # no part of what a world is
-        else:
+        kind = type(thing)
+        if kind not in self._named_by:
+            self._named_by[kind] = _named_by(kind)
+        named_by = self._named_by[kind]
+        if named_by is None:
             return None
+        key = named_by(thing)
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self._kept)
@@ -165,6 +165,16 @@ class Snapshots:
 
     def numbered(self, number: int) -> Any:
         return self._kept[number]
+
+
+def _named_by(kind: type) -> Callable[[Any], Any] | None:
+    """What things of this type are known by where they are kept aside; None for all others."""
+    if issubclass(kind, Bag | frozenset):  # a set is pickled in the order of its hashes
+        return lambda thing: thing
+    if issubclass(kind, Transaction | Assembly | ViewDefinition | Constant):
+        return id
+    # What was counted is no part of what a world is.
+    return (lambda thing: Counts) if issubclass(kind, Counts) else None
 
 
 class _Pickler(pickle.Pickler):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from viewkeeper.dashboard.health import (
+from viewkeeper.reports.health import (
     Health,
     lag_verdict,
     of_approval,
@@ -14,7 +14,7 @@ from viewkeeper.dashboard.health import (
     seconds_of,
     worst,
 )
-from viewkeeper.dashboard.positions import position_text
+from viewkeeper.reports.positions import position_text
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The ledger as the dashboard follows it: every entry is read once, and rows are counted once."""
+"""The newest entries of a ledger, followed: every entry is read once, and rows are counted once."""
 
 from __future__ import annotations
 
@@ -28,11 +28,13 @@ class _Count:
 
 
 @dataclass
-class Chronicle:
+class LedgerTail:
     """Entries of one warehouse, oldest first. Not thread-safe: its owner holds a lock."""
 
     storage: Storage
     entries: deque[Entry] = field(default_factory=lambda: deque(maxlen=ENTRIES_KEPT))
+    # Views whose rows can't be counted because something of them is damaged, each with why.
+    damages: dict[str, WarehouseError] = field(default_factory=dict)
     _counts: dict[str, _Count] = field(default_factory=dict)
 
     @property
@@ -63,6 +65,7 @@ class Chronicle:
         changed = bool(self.entries)
         self.entries.clear()
         self._counts.clear()
+        self.damages.clear()
         return changed
 
     def rows(self, view: str) -> int | None:
@@ -74,8 +77,10 @@ class Chronicle:
         if count is None or count.incarnation != latest.views[view].incarnation:
             try:
                 rows = counted_rows(self.storage, latest, view)
-            except WarehouseError:
-                return None  # damaged: reading it says so, and the other views can be looked at
+            except WarehouseError as error:
+                self.damages[view] = error  # the other views can be looked at
+                return None
+            self.damages.pop(view, None)
             count = _Count(latest.views[view].incarnation, latest.entry, rows)
             self._counts[view] = count
         return count.rows

@@ -1,25 +1,23 @@
 """The figures of batches add up by relation, and go on from run to run."""
 
-from viewkeeper.live.questions.traffic import add_batch, measured, no_traffic
+import event_samples
 from viewkeeper.reports.run_state import RunState, read_run_state
+from viewkeeper.reports.traffic import add_batch, measured, no_traffic
+from viewkeeper.run_events import BatchCommitted
 from viewkeeper.views.advice import Traffic
 
 TALLY = {"queries": 2, "keys": 3, "rows": 10, "bytes": 400}
-BATCH = {
-    "event": "batch",
-    "transactions": 4,
-    "asked": {
-        "crm": {
-            "queries": 2,
-            "keys": 3,
-            "rows": 10,
-            "bytes": 400,
-            "relations": {"customers": TALLY},
+BATCH = BatchCommitted.of(
+    event_samples.BATCH
+    | {
+        "transactions": 4,
+        "asked": {
+            "crm": TALLY | {"relations": {"customers": TALLY}},
+            "geo": {"queries": 0, "keys": 0, "rows": 0, "bytes": 0, "relations": {}},
         },
-        "geo": {"queries": 0, "keys": 0, "rows": 0, "bytes": 0, "relations": {}},
-    },
-    "changes": {"crm.customers": 5, "shop.orders": 1},
-}
+        "changes": {"crm.customers": 5, "shop.orders": 1},
+    }
+)
 
 
 def test_batches_add_up():
