@@ -22,6 +22,7 @@ from viewkeeper.engine.limits import Limits
 from viewkeeper.engine.machine import Finish, GroupMachine, Rest, Resume
 from viewkeeper.engine.messages import Action, FeedDelivered, NoteWanted, TimePassed
 from viewkeeper.engine.schema_changes import Evolution
+from viewkeeper.engine.scope import Scope
 from viewkeeper.engine.succession import read_by
 from viewkeeper.engine.transaction_ties import Unit, Units
 from viewkeeper.engine.unions import Compare, Union, is_same, latest
@@ -94,6 +95,8 @@ class Engine:
         # All groups that there were: what was on its way for one that is over must be let go.
         self.made: dict[int, GroupMachine] = {}
         self._actions: list[Addressed] = []
+        # What the groups' views were when it was last looked whether they share a relation.
+        self._scopes: dict[int, Scope] = {}
 
     def begin(self, now: float) -> tuple[Addressed, ...]:
         """Form the groups."""
@@ -327,6 +330,18 @@ class Engine:
         self.parting += members
         self._begin(self._group(names, end, new, members), now)
 
+    def _unite_sharing(self, now: float) -> None:
+        """Groups whose views have come to share a relation become one: a schema change gave a view another one to read."""
+        scopes = {g.number: g.scope for g in self.groups if not g.is_loose}
+        if scopes == self._scopes:
+            return
+        self._scopes = scopes
+        found = partition({str(number): scope.relations for number, scope in scopes.items()})
+        for together in found:
+            members = tuple(g for g in self.groups if str(g.number) in together)
+            if len(members) > 1:
+                self._replace(members, [name for g in members for name in g.scope.views], now)
+
     def _unite_tied(self, changed: set[RelationName], now: float) -> None:
         """Groups that one transaction, of one source or several, concerns become one before they see any
         of it. ``changed``: by that transaction."""
@@ -356,6 +371,7 @@ class Engine:
                         self._step(group, unit, now)
             case Delivery(source, items, position):
                 if len(self.groups) > 1:
+                    self._unite_sharing(now)
                     for changed in changed_together(items):
                         self._unite_tied(changed, now)
                 for group in self.listening:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from viewkeeper.algebra import Bag
 from viewkeeper.algebra.types import INTEGER, STRING, Schema
 from viewkeeper.engine import messages as out
 from viewkeeper.engine.batches import Batches
+from viewkeeper.engine.commits import Commits
 from viewkeeper.engine.cut_pool import CutPool
 from viewkeeper.engine.cuts import Purpose
 from viewkeeper.engine.deliveries import Delivery
+from viewkeeper.engine.failures import Failures
 from viewkeeper.engine.group_state import GroupState
 from viewkeeper.engine.limits import Limits
+from viewkeeper.engine.schema_barrier import SchemaBarrier
 from viewkeeper.engine.schema_changes import Evolution
+from viewkeeper.evolution.preferences import preferences_of
 from viewkeeper.project.views_folder import parsed_views
 from viewkeeper.simulator.engine.sources import SimulatedSource, compare, position
 from viewkeeper.simulator.engine.updates import Table, Write
@@ -33,13 +38,17 @@ class SmallGroup:
         self.sources = {
             name: SimulatedSource(name, {"r": Table(Bag(SCHEMA), ("k",))}) for name in ("s", "t")
         }
-        views = parsed_views(texts, CATALOG)
+        parsed = parsed_views(texts, CATALOG)
+        views = {n: replace(v, preferences=preferences_of(v.definition)) for n, v in parsed.items()}
         starts = dict.fromkeys(self.sources, position(0))
         self.state = GroupState(
             views, Evolution(CATALOG), starts, compare, self._follow, Limits(**limits), new, ()
         )
         self.cuts = CutPool(self.state)
         self.batches = Batches(self.state, self.cuts)
+        self.commits = Commits(self.state)
+        self.evolving = SchemaBarrier(self.state, self.batches)
+        self.failures = Failures(self.state, self.cuts, self.batches, self.commits)
         self.batches.begin_again(())
         self.batches.begin_periods(0.0)
         for source in self.state.scope.sources:
@@ -66,7 +75,7 @@ class SmallGroup:
         items, at = it.items(int(self.state.intake.fed[source]["n"]), it.end, ("r",))
         told = Delivery(source, tuple(items), position(at), it.life)
         self.state.intake.take(told, 0.0)
-        self.batches.tell_managers()
+        self.batches.tell_managers(0.0)
 
     def snapshots(self) -> dict[str, Any]:
         """A cut of each source that the views read."""
@@ -78,6 +87,24 @@ class SmallGroup:
         (action,) = self.done(out.OpenCuts)
         self.cuts.take(out.CutsOpened(action.ticket, self.snapshots()), now)
         return action
+
+    def begin(self, now: float = 0.0) -> list[out.StartJob]:
+        """What has arrived is begun as far as it may be; the jobs."""
+        opened = self.open(now=now)
+        self.cuts.opening = None
+        snapshots = self.snapshots()
+        self.commits.commit(self.batches.begin(opened.ticket, snapshots, now + 10.0, now))
+        return self.done(out.StartJob)
+
+    def compute(self, job: out.StartJob, *views: str) -> list[out.Commit]:
+        """Some views, or all that it concerns, are done with a job; what is to be committed."""
+        for view in views or job.concerned:
+            self.commits.commit(self.state.jobs.computed(job.job, view, view))
+        return self.done(out.Commit)
+
+    def arrive(self, source: str, rows: int = 1) -> None:
+        self.write(source, rows)
+        self.deliver(source)
 
 
 def renamed_column(source: str, at: int) -> SchemaChange:

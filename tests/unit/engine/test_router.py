@@ -48,3 +48,22 @@ def test_views_that_read_one_source_begin_together_whatever_else_would_fit():
     made._beginning = SimpleNamespace(standing=standing)
     found = [sorted(views) for views, _ in made._aligned(standing)]
     assert sorted(found) == [["v0", "v3"], ["v1", "v2"]]
+
+
+def test_groups_whose_views_come_to_share_a_relation_become_one():
+    """A schema change gave a view of one of them another relation to read: from then on they move together."""
+    made = engine(0)
+    group = lambda number, *read: SimpleNamespace(  # noqa: E731
+        number=number,
+        is_loose=False,
+        scope=SimpleNamespace(relations=read, views={f"v{number}": 1}),
+    )
+    replaced = []
+    made._replace = lambda members, views, now: replaced.append((members, views))
+    made._scopes = {}
+    made.groups = [group(1, "a"), group(2, "b"), group(3, "c")]
+    made._unite_sharing(0.0)
+    assert replaced == []
+    made.groups[2].scope = SimpleNamespace(relations=("a", "c"), views={"v3": 1})
+    made._unite_sharing(0.0)
+    assert replaced == [((made.groups[0], made.groups[2]), ["v1", "v3"])]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
 from viewkeeper.algebra.types import INTEGER, STRING, Field, Kind, Row, Schema, Type, decimal_type
-from viewkeeper.simulator.engine.updates import Alter, Statement, Table, Tables, altered
+from viewkeeper.simulator.engine.updates import Alter, Statement, Table, Tables, Update, altered
 
 PLAIN = ("add", "rename column", "rename", "drop column", "rewrite", "unused", "drop")
 # What primary keys and types become, and tables that others take the place of.
@@ -21,6 +22,30 @@ def value(of: Type, number: int) -> Any:
     if of.kind is Kind.DECIMAL:
         return Decimal(number).quantize(Decimal(1).scaleb(-of.scale))
     return str(number) if of == STRING else number
+
+
+def kinds_of(updates: Iterable[Update]) -> Counter[str]:
+    """How many schema changes of each kind there are among updates."""
+    found: Counter[str] = Counter()
+    for update in updates:
+        found["several in one statement"] += isinstance(update, Statement)
+        alters = (update,) if isinstance(update, Alter) else getattr(update, "alters", ())
+        found.update(_kind(alter) for alter in alters)
+    return found
+
+
+def _kind(alter: Alter) -> str:
+    if alter.exchanged_with is not None:
+        return "tables exchanged"
+    if alter.renamed_to is not None:
+        return "tables renamed"
+    if alter.schema is None:
+        return "tables dropped"
+    if alter.rewritten is not None:
+        return "tables skipped and read again" if alter.skips else "tables rewritten"
+    if alter.key is not None:
+        return "primary keys"
+    return "columns renamed" if alter.renamed_columns else "columns added, dropped or retyped"
 
 
 class Alterations:

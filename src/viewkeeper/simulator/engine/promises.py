@@ -5,18 +5,19 @@ All of it is decided from what the sources did and from the views' texts; nothin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import permutations
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import permutations, product
 from typing import TYPE_CHECKING
 
 from viewkeeper.algebra.expressions import columns_of
 from viewkeeper.engine.view import View
 from viewkeeper.merging.groups import partition
+from viewkeeper.simulator.engine.selection import selects
 from viewkeeper.simulator.engine.sources import SimulatedSource
 from viewkeeper.simulator.engine.updates import Table
 from viewkeeper.simulator.engine.warehouse import Shown
 from viewkeeper.sources.interface import SchemaChange, SourceTransaction
-from viewkeeper.views.definition import LOCAL, RelationName
+from viewkeeper.views.definition import LOCAL, RelationName, Term
 from viewkeeper.views.level import Level
 from viewkeeper.views.pruning import pruned
 
@@ -58,28 +59,46 @@ def _ended_for_no_reason(world: EngineWorld) -> Iterator[str]:
 
 
 def _needs(view: View) -> dict[RelationName, dict[str, object]]:
-    """The columns without which a view has no meaning, with a type where an expression rests on it."""
+    """The columns without which a view has no meaning, with a type where an expression rests on it.
+
+    Outer joins are steps, which carry all columns along: those that no output needs in the end are not needed.
+    """
+    definition = pruned(view.definition)
     dispensable = view.preferences.dispensable.outputs
     found: dict[RelationName, dict[str, object]] = {}
-    definition = pruned(view.definition)
-    for term in definition.all_terms:
-        computed = {c for predicate in term.predicates for c in columns_of(predicate)}
-        shown: set[str] = set()
-        for output in term.outputs:
-            wanted = columns_of(output.expression)
-            if output.name not in dispensable:
-                shown |= wanted
-        for o in term.occurrences:
-            if o.source != LOCAL:
+    wanted = {*definition.schema.names} - dispensable
+    of_steps: dict[RelationName, set[str]] = {}
+    for terms, outputs in (
+        (definition.terms, wanted),
+        *(
+            (step.terms, of_steps.setdefault(step.name, set()))
+            for step in reversed(definition.steps)
+        ),
+    ):
+        for term in terms:
+            computed, shown = _columns_for(term, outputs)
+            for o in term.occurrences:
                 mine = found.setdefault(o.name, {})
                 for column in o.schema:
-                    # What is grouped or goes through steps has lost its unneeded columns already.
-                    is_grouped = term.grouping is not None or bool(definition.steps)
-                    if is_grouped or o.qualified(column.name) in computed:
+                    if o.qualified(column.name) in computed:
                         mine[column.name] = column.type
                     elif o.qualified(column.name) in shown:
                         mine.setdefault(column.name, None)
-    return found
+                of_steps.setdefault(o.name, set()).update(mine)
+    return {name: mine for name, mine in found.items() if name.source != LOCAL}
+
+
+def _columns_for(term: Term, outputs: Collection[str]) -> tuple[set[str], set[str]]:
+    """The columns that a term computes with, and those that it shows for some of its outputs."""
+    computed = {c for predicate in term.predicates for c in columns_of(predicate)}
+    shown = {c for o in term.outputs if o.name in outputs for c in columns_of(o.expression)}
+    grouping = term.grouping
+    if grouping is None:
+        return computed, shown
+    if grouping.copies is None:
+        return {o.qualified(c) for o in term.occurrences for c in o.schema.names}, set()
+    # Rows without a partner: a key that is not shown can go.
+    return computed, {c for k in grouping.keys if k.name in shown for c in columns_of(k.expression)}
 
 
 def _has(table: Table | None, columns: Mapping[str, object]) -> bool:
@@ -177,10 +196,11 @@ def _moved_apart(world: EngineWorld) -> Iterator[str]:
     for number, shown in enumerate(world.ledger.shown):
         views = {n: v for n, v in shown.views.items() if v.definition.level is not Level.CONVERGENT}
         # Views that are read again behind a schema change are so one after the other, while groups unite.
-        left = {n for pair in together for n in pair} - views.keys() - world.ledger.ended.keys()
-        for one, other in together if shown.is_step else ():
-            is_apart = one in views and other in left
-            if is_apart and any(_missed(world, other, last[other], shown.cut)):
+        left = last.keys() - views.keys() - world.ledger.ended.keys() if shown.is_step else set()
+        for one, other in product(views, sorted(left)):
+            read = views[one].definition.relations
+            is_one = (one, other) in together or _shares(last[other].views[other], read)
+            if is_one and any(_missed(world, other, last[other], shown.cut)):
                 yield f"state {number} shows {one} ahead of {other}: {shown.cut}"
                 return
         for some in _changed_together(world, views, shown.cut, last):
@@ -189,10 +209,14 @@ def _moved_apart(world: EngineWorld) -> Iterator[str]:
             together |= {
                 (one, other)
                 for one, other in permutations(sorted(some), 2)
-                if {*views[one].definition.relations} & {*views[other].definition.relations}
+                if _shares(views[one], views[other].definition.relations)
                 or not any(one in group and other in group for group in held)
             }
         last |= dict.fromkeys(views, shown)
+
+
+def _shares(view: View, relations: Iterable[RelationName]) -> bool:
+    return not {*view.definition.relations}.isdisjoint(relations)
 
 
 def _missed(
@@ -202,7 +226,7 @@ def _missed(
     definition = shown.views[view].definition
     for source in set(definition.sources) & cut.keys():
         for item in _transactions(world, source, shown.cut[source], cut[source]):
-            if _changed_by(item) & set(definition.relations):
+            if selects(definition, item):
                 yield item
 
 

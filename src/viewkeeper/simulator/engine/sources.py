@@ -231,6 +231,11 @@ class SimulatedCut:
             self.contents[relation] = self.contents[relation] + Bag(schema, signed)
 
     @property
+    def is_no_prefix(self) -> bool:
+        """Whether it shows a transaction, and not one that its log has before."""
+        return any(number < self.bound["n"] for number in self._hidden)
+
+    @property
     def is_lost(self) -> bool:
         """Whether the server was restarted since: nothing can be asked of it any more."""
         return self.life != self._source.life

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from viewkeeper.algebra import Bag
 from viewkeeper.engine import messages as m
 from viewkeeper.engine.deliveries import Delivery
 from viewkeeper.engine.failures import BROKEN, OVERTAKEN
@@ -40,8 +39,9 @@ from viewkeeper.simulator.engine.sources import (
     number_of,
     position,
 )
-from viewkeeper.simulator.engine.updates import Write
-from viewkeeper.simulator.engine.warehouse import SimulatedLedger, cut_of
+from viewkeeper.simulator.engine.standstill import described, is_frozen, is_over, not_shown
+from viewkeeper.simulator.engine.updates import Alter, Write
+from viewkeeper.simulator.engine.warehouse import SimulatedLedger, changes_of, cut_of
 
 # What a run ends with and begins again after, as a live one does.
 BEGIN_AGAIN = ("schema-changed-while-uniting", "schema-changed-in-unit")
@@ -86,14 +86,16 @@ class EngineWorld:
         self._make, self._watch = make, watch
         self._kills, self._failures = scenario.kills, scenario.failures
         self._audits_left, self._restarts = scenario.audits, scenario.restarts
-        self._people = People(seed)
+        self.people = People(seed)
         self.counts: Counter[str] = Counter()
         # How often each view was filled, and what it was when a change of it was told as being taken.
         self._fillings: Counter[str] = Counter()
         self._told_at: dict[tuple[str, int], int] = {}
         self._plans: list[Foreseen] = []
         self.frozen: set[str] = set()
-        self.now = 0.0
+        # The groups of the run: it is the very list that the engine has.
+        self._grouped: list[GroupMachine] = []
+        self.now = self._delivered_at = 0.0
         self.runs = 0
         self._begin()
 
@@ -116,6 +118,10 @@ class EngineWorld:
         limits = self.scenario.limits
         self.engine = Engine(starts.beginning, compare, units, limits, self._make)
         actions = self.engine.begin(self.now)
+        before, self._grouped = self._grouped, self.engine.groups
+        for views in (group.scope.views.keys() for group in before):
+            parts = [g for g in self._grouped if not views.isdisjoint(g.scope.views)]
+            self.counts["groups that part"] += len(parts) > 1
         self._feeds = {
             s: _Feed(self.engine.relations_of(s), starts.routed[s]) for s in sorted(self.sources)
         }
@@ -137,18 +143,19 @@ class EngineWorld:
         for _ in range(STEPS_MAX):
             moves = self._moves()
             if not moves:
-                if self._is_over():
+                self._end_blocks()
+                if is_over(self):
                     if self.runs >= self.scenario.runs_min:
                         return
                     self._begin()
-                elif self._is_frozen() and not self._tied.held:
-                    if not self._people.changes_mind:
-                        self.frozen = self._not_shown()
+                elif is_frozen(self) and not self._tied.held:
+                    if not self.people.changes_mind:
+                        self.frozen = not_shown(self)
                         return
-                    self._people.approve_all()
+                    self.people.approve_all()
                     self._pass_time()
                 elif not self._pass_time() and not self._moves():
-                    raise Stuck(self._described())
+                    raise Stuck(described(self))
                 continue
             if self._is_killed():
                 self._begin()
@@ -158,7 +165,13 @@ class EngineWorld:
                 self._begin()
             if not self.random.randrange(10):
                 self._pass_time()
-        raise Stuck(f"not over after {STEPS_MAX} steps: {self._described()}")
+        raise Stuck(f"not over after {STEPS_MAX} steps: {described(self)}")
+
+    def _end_blocks(self) -> None:
+        """Nothing is left to happen: what waits for more transactions has waited long enough."""
+        waits = [g.is_idle and g.intake.integrator.waits_for_block for g in self.engine.groups]
+        if any(waits):
+            self.now += self.scenario.limits.block_seconds
 
     def _is_killed(self) -> bool:
         """Whether the process ends here: at any time, or when it has just applied a schema change."""
@@ -177,28 +190,6 @@ class EngineWorld:
         """Whether every view was shown once: one that was not must fit the schemas of when a run begins."""
         known = {*self.ledger.extents, *self.ledger.ended}
         return all(name in known for name in self.scenario.views_in(self.runs))
-
-    def _is_frozen(self) -> bool:
-        """Whether nothing moves before somebody has another mind about a schema change."""
-        waiting = self._unsettled()
-        asked = [g for g in waiting if self._waits_for_people(g)]
-        # Groups that come to one end wait for each other, and their successor for all of them.
-        others = [g for g in waiting if g not in asked]
-        return bool(asked) and all(
-            g.is_idle and (g.predecessors or g.intake.union is not None) for g in others
-        )
-
-    def _not_shown(self) -> set[str]:
-        """The views that wait, those included whose end waits for the filling of others."""
-        moving = [g for g in self.engine.listening if g.is_over or self._is_at_rest(g)]
-        return {*self.ledger.views} - {view for group in moving for view in group.scope.views}
-
-    def _unsettled(self) -> list[GroupMachine]:
-        return [g for g in self.engine.listening if not (g.is_over or self._is_at_rest(g))]
-
-    def _waits_for_people(self, group: GroupMachine) -> bool:
-        change = group.waits_for_decision
-        return change is not None and self._people.has_rejected(change)
 
     def _moves(self) -> list[Callable[[], None]]:
         moves = self._answers()
@@ -249,6 +240,9 @@ class EngineWorld:
     def _commit(self, name: str) -> None:
         source, update = self.sources[name], self._left[name].popleft()
         is_hidden = isinstance(update, Write) and not self.random.randrange(3)
+        if update == Alter(getattr(update, "relation", "")):
+            filling = any(g.waits_for_filling for g in self.engine.listening)
+            self.counts["drops while views are to be filled"] += filling
         source.commit(update, is_hidden=is_hidden)
         self._watch(f"{name} commits {source.end}: {update}")
 
@@ -267,7 +261,12 @@ class EngineWorld:
     def _arrive(self, name: str) -> None:
         """All that is on its way, in order."""
         while self._on_their_way[name]:
-            self._step(m.FeedDelivered(self._on_their_way[name].popleft()))
+            delivery = self._on_their_way[name].popleft()
+            if delivery.items:
+                self._delivered_at = self.now
+            self._step(m.FeedDelivered(delivery))
+            due = ({change.source for change in g.intake.due} for g in self.engine.listening)
+            self.counts["changes due at several sources"] += any(len(each) > 1 for each in due)
 
     def _next_action(self, group: int) -> None:
         action = self._queues[group].popleft()
@@ -302,26 +301,6 @@ class EngineWorld:
         self._step(m.TimePassed())
         return True
 
-    def _is_over(self) -> bool:
-        """Whether everything is shown."""
-        ends = {name: position(source.end) for name, source in self.sources.items()}
-        return self.engine.has_applied(ends) and all(
-            group.is_over or self._is_at_rest(group) for group in self.engine.listening
-        )
-
-    def _is_at_rest(self, group: GroupMachine) -> bool:
-        return group.is_idle and group.is_settled and not group.predecessors
-
-    def _described(self) -> str:
-        groups = [
-            f"{g.number} {sorted(g.scope.views)} reached {g.reached} fed {g.intake.fed} "
-            f"due {len(g.intake.due)} held {list(g.intake.held)} pending "
-            f"{len(g.intake.integrator.pending)} jobs {list(g.jobs.by_row)} end {g.intake.end}"
-            for g in self.engine.listening
-        ]
-        ends = {name: source.end for name, source in self.sources.items()}
-        return f"sources at {ends}; groups: {'; '.join(groups)}"
-
     # -- actions -----------------------------------------------------------------------------------
 
     def _carry_out(self, group: int, action: m.Action) -> None:
@@ -353,9 +332,10 @@ class EngineWorld:
             case m.CommitDefinitions():
                 self._define(action)
             case m.FollowFeed(source, relations, at, _, generation):
+                self.counts["feeds sent back"] += 1
                 self._feeds[source] = _Feed(relations, at["n"], generation)
             case m.LookForDecision(plan):
-                decision = self._people.decide(plan.reported)
+                decision = self.people.decide(plan.reported)
                 self._step((group, m.DecisionFound(plan.reported, decision)))
             case m.TellChange(plan, is_applied):
                 self._tell_change(plan, is_applied=is_applied)
@@ -378,7 +358,7 @@ class EngineWorld:
         """Whoever hears that a change is applied takes it that the views' rows are there."""
         self.counts["schema changes"] += is_applied
         self._has_applied = is_applied
-        if plan.must_wait and not self._people.has_approved(plan.reported):
+        if plan.must_wait and not self.people.has_approved(plan.reported):
             self.audits.append(f"{plan.reported} was taken, and nobody has approved it")
         for view in plan.mappings().keys() - self.ledger.ended.keys():
             # The very plan: two groups may take one change.
@@ -401,6 +381,7 @@ class EngineWorld:
                 error = lacks(name, cut.missing[0])
                 self._step((group, m.Failed(error, ticket=action.ticket)))
                 return
+        self.counts["cuts that reflect no prefix"] += any(c.is_no_prefix for c in cuts.values())
         self._cuts[group, action.ticket] = cuts
         self._step((group, m.CutsOpened(action.ticket, cuts)))
 
@@ -422,6 +403,7 @@ class EngineWorld:
         if self._has_failed(group, lost(cuts), job.job):
             return
         self.begun_at |= dict.fromkeys(job.concerned, self.now)
+        self.counts["jobs of slow views"] += not self.scenario.slow.isdisjoint(job.concerned)
         managers.begin(job, cuts)
 
     def _fill(self, group: int, fill: m.FillViews) -> None:
@@ -477,12 +459,7 @@ class EngineWorld:
         shown = {number for each in commit.contents for found in each.values() for number in found}
         invariant(shown <= {*numbers}, "a list has changes of what is not committed with it")
         cut = cut_of({v: ledger.positions[v] for v in commit.views})
-        changes: dict[str, dict[int, Bag]] = {}
-        for contents in commit.contents:
-            for name, found in contents.items():
-                mine = changes.setdefault(name, {})
-                for number, change in found.items():
-                    mine[number] = mine[number] + change if number in mine else change
+        changes = changes_of(commit.contents)
         for state in range(max(commit.states) + 1):
             for place, number in enumerate(numbers):
                 if commit.states[place] != state:
@@ -492,10 +469,12 @@ class EngineWorld:
                 for name, found in changes.items():
                     if number in found:
                         ledger.extents[name] = ledger.extents[name] + found[number]
+            ledger.quiet_seconds = self.now - self._delivered_at
             is_last = state == max(commit.states)
             claim = cut_of(commit.positions) if is_last else cut
             ledger.show(commit.views, claim, state + 1)
         ledger.commits += 1
+        self.counts["global transactions"] += len({id(a.unit) for a in commit.batch if a.unit})
         self._advance(commit.positions)
         ledger.enter(max(commit.states) + 1, places_of(commit.views, commit.batch, commit.states))
         self._committed_ties()
