@@ -91,9 +91,9 @@ def microseconds(shape: str) -> float:
 def feed_microseconds() -> float:
     """Of a transaction of one updated row, by a feed."""
     from viewkeeper.sources.postgres import feed as feeds
-    from viewkeeper.sources.postgres.catalogue import described
+    from viewkeeper.sources.postgres.catalog import described
     from viewkeeper.sources.postgres.position import make_position
-    from viewkeeper.sources.postgres.tracking import TrackedRelations
+    from viewkeeper.sources.postgres.shapes import TrackedRelations
 
     kinds = SHAPES["items"]
     columns = [

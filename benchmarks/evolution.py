@@ -18,7 +18,7 @@ from typing import Any
 import psycopg
 from pipeline import Rig
 
-from viewkeeper.live.auditing.audit import audited
+from viewkeeper.live.auditing.audit import audit_view
 from viewkeeper.project.keeper import Keeper
 from viewkeeper.run_events import RunEvent, ViewEvolved
 
@@ -120,7 +120,7 @@ def measured(orders: int) -> list[dict[str, Any]]:
                 pipeline.cycle(0.05)
             seconds = time.perf_counter() - began
             moved = sum(e.rows_read or 0 for e in events if isinstance(e, ViewEvolved))
-            audit = audited(pipeline, keeper.warehouse(), "sales")
+            audit = audit_view(pipeline, keeper.warehouse(), "sales")
             results.append(
                 {
                     "change": what,

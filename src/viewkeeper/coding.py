@@ -1,7 +1,7 @@
 """Columns whose values repeat, as codes into a dictionary: Arrow's dictionary arrays.
 
 A change of one row may show in a thousand rows of a view. Writing its name a thousand times costs time and
-fresh memory, and Parquet has a dictionary of its own. Codes are a form of a column, never its type: whoever
+fresh memory, and Parquet has its own dictionary. Codes are a form of a column, never its type: whoever
 can't bear them decodes.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-# From so many uses of each value on, on average, codes are worth it.
+# From this number of uses of each value on, on average, codes are worth it.
 USES_MIN = 4
 
 

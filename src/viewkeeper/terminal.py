@@ -25,7 +25,7 @@ from viewkeeper.visible import json_text, visible, visible_lines
 
 GOOD, FAILED, USAGE, UNDECIDED, INTERRUPTED = 0, 1, 2, 3, 130
 
-# Wide enough for tables and charts where nobody can tell us the real width (a pipe, a file).
+# Wide enough for tables and charts where the real width is not known (a pipe, a file).
 WIDTH_WITHOUT_TERMINAL = 100
 
 # The option that every command has.
@@ -123,7 +123,7 @@ def exit_code_of(error: ViewkeeperError) -> int:
 
 
 def unexpected(error: Exception) -> ViewkeeperError:
-    """A foreign exception that nobody translated: a defect of ours, said without a traceback."""
+    """A foreign exception that was not translated: a defect of ours, said without a traceback."""
     return InvariantViolated(
         "Viewkeeper stopped because of a defect", detail=f"{type(error).__name__}: {error}"
     )

@@ -20,7 +20,7 @@ class Transaction(NamedTuple):
     A row that was modified is one row out and one row in.
 
     Where many come at once, one of these may stand for ``size`` of them with numbers from ``number`` on: a
-    *stretch*. Its changes then name the relations that any of them touches; whoever told of it has the rows.
+    *block*. Its changes then name the relations that any of them touches; whoever told of it has the rows.
     """
 
     source: str
@@ -33,7 +33,7 @@ class Transaction(NamedTuple):
         return self.number + self.size - 1
 
     def between(self, start: int, end: int) -> Transaction:
-        """Those of a stretch from ``start`` to before ``end``, counted from 0."""
+        """Those of a block from ``start`` to before ``end``, counted from 0."""
         return self._replace(number=self.number + start, size=end - start)
 
     def change(self, name: RelationName) -> Any | None:
@@ -61,17 +61,17 @@ def summed_changes(transactions: Iterable[Transaction]) -> dict[RelationName, An
 
 
 @dataclass(frozen=True)
-class Cut:
+class CutVector:
     """For each source, the number of its last included transaction; 0 where none is."""
 
     numbers: tuple[tuple[str, int], ...]
 
     @classmethod
-    def of(cls, numbers: Mapping[str, int] | Iterable[tuple[str, int]]) -> Cut:
+    def of(cls, numbers: Mapping[str, int] | Iterable[tuple[str, int]]) -> CutVector:
         return cls(tuple(sorted(dict(numbers).items())))
 
     @classmethod
-    def start(cls, sources: Iterable[str]) -> Cut:
+    def start(cls, sources: Iterable[str]) -> CutVector:
         """The cut before anything happened."""
         return cls.of(dict.fromkeys(sources, 0))
 
@@ -84,15 +84,15 @@ class Cut:
     def __iter__(self) -> Iterator[tuple[str, int]]:
         return iter(self.numbers)
 
-    def advanced(self, source: str, number: int) -> Cut:
+    def advanced(self, source: str, number: int) -> CutVector:
         """The cut with one source's number replaced."""
-        return Cut(tuple((s, number if s == source else n) for s, n in self.numbers))
+        return CutVector(tuple((s, number if s == source else n) for s, n in self.numbers))
 
-    def includes(self, other: Cut) -> bool:
+    def includes(self, other: CutVector) -> bool:
         """Whether every transaction that ``other`` includes is included here too."""
         return all(mine[1] >= theirs[1] for mine, theirs in zip(self, other, strict=True))
 
-    def successors(self, lengths: Mapping[str, int]) -> Iterator[Cut]:
+    def successors(self, lengths: Mapping[str, int]) -> Iterator[CutVector]:
         """The cuts that include one transaction more, where the source has one."""
         for source, number in self.numbers:
             if number < lengths[source]:
@@ -107,15 +107,15 @@ class Cut:
         return "⟨" + ", ".join(f"{source} {number}" for source, number in self.numbers) + "⟩"
 
 
-class Cuts(Sequence[Cut]):
+class CutVectors(Sequence[CutVector]):
     """The cut after each of some transactions, made when somebody asks: a batch has many."""
 
-    def __init__(self, before: Cut, transactions: tuple[Transaction, ...]) -> None:
+    def __init__(self, before: CutVector, transactions: tuple[Transaction, ...]) -> None:
         self._before = before
         self._transactions = transactions
 
     @cached_property
-    def _all(self) -> tuple[Cut, ...]:
+    def _all(self) -> tuple[CutVector, ...]:
         cuts = [self._before]
         for transaction in self._transactions:
             cuts.append(cuts[-1].advanced(transaction.source, transaction.last_number))
@@ -125,10 +125,10 @@ class Cuts(Sequence[Cut]):
         return len(self._transactions)
 
     @overload
-    def __getitem__(self, index: int) -> Cut: ...
+    def __getitem__(self, index: int) -> CutVector: ...
 
     @overload
-    def __getitem__(self, index: slice) -> tuple[Cut, ...]: ...
+    def __getitem__(self, index: slice) -> tuple[CutVector, ...]: ...
 
-    def __getitem__(self, index: int | slice) -> Cut | tuple[Cut, ...]:
+    def __getitem__(self, index: int | slice) -> CutVector | tuple[CutVector, ...]:
         return self._all[index]

@@ -19,7 +19,7 @@ from viewkeeper.algebra import Bag
 from viewkeeper.consistency import check
 from viewkeeper.merging.groups import partition
 from viewkeeper.sql.parser import parse_view
-from viewkeeper.timeline import Cut
+from viewkeeper.timeline import CutVector
 from viewkeeper.views import Level, RelationName, ViewDefinition
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.warehouse import Warehouse
@@ -172,7 +172,7 @@ def _single(
             end = next((n for n in numbers if histories.contents(name, n) == last), None)
             if end is None:
                 return f"the last state of {view} is that of no moment of {source}"
-            histories = history_until(histories, Cut.of({source: end}))
+            histories = history_until(histories, CutVector.of({source: end}))
         else:
             return ""
     verdict = check([meant], histories, states)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from chaos.run_under_test import CLOCK_FILE
-from viewkeeper.warehouse.faults import VARIABLE
+from viewkeeper.failpoints import VARIABLE
 
 TESTS = Path(__file__).parents[1]
 END_SECONDS_MAX = 180.0

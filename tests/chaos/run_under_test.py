@@ -73,8 +73,8 @@ def install() -> None:
     faulthandler.register(signal.SIGUSR2, all_threads=True)
     if VARIANT in os.environ:
         VARIANTS[os.environ[VARIANT]](setattr)
-    # Two small transactions that come together are a stretch: a storm has no backlogs of thousands.
-    postgres_feed.STRETCH_MESSAGES_MIN = 6
+    # Two small transactions that come together are a block: a storm has no backlogs of thousands.
+    postgres_feed.BLOCK_MESSAGES_MIN = 6
     # And a few that wait are a backlog, worked off in several batches at the same cuts.
     keeper.Limits = partial(keeper.Limits, backlog_from=8, batch_transactions_max=20)  # type: ignore[misc]
     if CLOCK_FILE in os.environ:

@@ -26,6 +26,7 @@ import pyarrow as pa
 from chaos.scenery import SHOP
 from viewkeeper.engine import cuts
 from viewkeeper.engine.batches import Batches
+from viewkeeper.failpoints import failpoint
 from viewkeeper.live import epochs
 from viewkeeper.live.epochs import Epochs
 from viewkeeper.live.feeds import Delivery, Message
@@ -34,7 +35,6 @@ from viewkeeper.protocols.messages import TXN, Reflected
 from viewkeeper.sources.interface import FeedItem, SourceTransaction
 from viewkeeper.sources.transaction_block import Numbers, one_by_one
 from viewkeeper.warehouse.commits import EpochCommit, Extent, check, check_written, epoch_entry
-from viewkeeper.warehouse.faults import failpoint
 from viewkeeper.warehouse.writer import Writer
 
 # As `setattr`; a test hands in a monkeypatch's, which takes it back.
@@ -54,7 +54,7 @@ def acknowledge_before_commit(put: Set) -> None:
             failpoint("acknowledged")
         return self.writer.commit(EpochCommit(positions=everybody, **parts))
 
-    put(Epochs, "_committed", committed)
+    put(Epochs, "_commit", committed)
 
 
 def ledger_before_tables(put: Set) -> None:

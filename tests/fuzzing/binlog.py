@@ -12,7 +12,7 @@ from fuzzing import corpus, second_binlog
 from viewkeeper.arrow import batch_of, rows_of
 from viewkeeper.sources.mariadb import binlog
 from viewkeeper.sources.mariadb.binlog import Event
-from viewkeeper.sources.mariadb.catalogue import Table
+from viewkeeper.sources.mariadb.catalog import Table
 from viewkeeper.sources.mariadb.columns import Column
 from viewkeeper.sources.mariadb.dialect import logged
 from viewkeeper.sources.mariadb.layout import Layout, layout_of
@@ -159,7 +159,7 @@ def _charsets() -> dict[int, str]:
 
 @functools.lru_cache(1_000)
 def _known(described: binlog.TableMap) -> Table | None:
-    """What the catalogue would add: which strings are really UUIDs or addresses."""
+    """What the catalog would add: which strings are really UUIDs or addresses."""
     declared = corpus.facts("mariadb")["declared"]
     number = described.table.removeprefix("v")
     kind = declared[int(number)] if number.isdecimal() and int(number) < len(declared) else ""

@@ -38,7 +38,7 @@ def postgres() -> None:
     import psycopg
 
     from live.sources.rig_postgres import Rig
-    from viewkeeper.sources.postgres.catalogue import DESCRIPTION, NAMES
+    from viewkeeper.sources.postgres.catalog import DESCRIPTION, NAMES
     from viewkeeper.sources.postgres.connection import SETTINGS
     from viewkeeper.testing.postgres import EmbeddedPostgres
 

@@ -10,7 +10,7 @@ from typing import Any
 from fuzzing import corpus, plain_pgoutput
 from viewkeeper.arrow import batch_of, rows_of
 from viewkeeper.sources.postgres import pgoutput
-from viewkeeper.sources.postgres.catalogue import Described, described
+from viewkeeper.sources.postgres.catalog import Described, described
 from viewkeeper.sources.postgres.columns import ColumnDecoder, NotPlain, decoded
 from viewkeeper.sources.postgres.pgoutput import MissingOldValue, TupleDecoder, UnreadableValue
 from viewkeeper.sources.wire import Malformed

@@ -15,13 +15,13 @@ from viewkeeper.errors import SourceError
 from viewkeeper.sources.mariadb import binlog
 from viewkeeper.sources.mariadb.codec import log_reader
 from viewkeeper.sources.mariadb.columns import Column
-from viewkeeper.sources.mariadb.places import Place
+from viewkeeper.sources.mariadb.position import Place
 from viewkeeper.sources.mariadb.prepared import _row
 from viewkeeper.sources.mariadb.stream import BinlogStream
 from viewkeeper.sources.postgres.backlog import _payload
 from viewkeeper.sources.postgres.codec import Codec, ColumnType, codec_for
 from viewkeeper.sources.postgres.pgoutput import MissingOldValue, UnreadableValue
-from viewkeeper.sources.postgres.replication import ReplicationStream
+from viewkeeper.sources.postgres.stream import ReplicationStream
 from viewkeeper.sources.sqlite.commits import CommitWatch
 from viewkeeper.sources.wire import READS_MAX, ByteReader, Damage, Malformed
 

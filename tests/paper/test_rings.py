@@ -38,7 +38,7 @@ from viewkeeper.simulator.rings.run import (
 )
 from viewkeeper.simulator.rings.world import MakeSystem, RingWorld, explored
 from viewkeeper.simulator.scenario import Scenario
-from viewkeeper.timeline import Cut, Transaction
+from viewkeeper.timeline import CutVector, Transaction
 from viewkeeper.views.definition import Occurrence, RelationName, Term, ViewDefinition
 from viewkeeper.views.level import Level
 
@@ -98,7 +98,7 @@ def test_concurrent_updates_give_the_common_error_term_to_exactly_one_of_them() 
 def test_increments_that_overtake_each_other_are_installed_in_the_order_of_their_numbers() -> None:
     warehouse = RingWarehouse()
     first, second = (
-        Increment(0, number, "s", number, ROW, Cut.of({"s": number})) for number in (1, 2)
+        Increment(0, number, "s", number, ROW, CutVector.of({"s": number})) for number in (1, 2)
     )
     assert warehouse.step(IncrementArrived(second)) == ()
     installed = warehouse.step(IncrementArrived(first))
@@ -280,7 +280,7 @@ def test_in_every_interleaving_of_two_nodes_all_comes_to_rest_and_nothing_is_lef
 ) -> None:
     options = RingOptions("quiescent-ring", one_at_a_time)
     exploration = explored(RingWorld(scenario_with(*updates), options.system))
-    assert exploration.states > 50
+    assert exploration.worlds > 50
     assert exploration.ends >= 1
 
 

@@ -15,7 +15,7 @@ from security.rogue_servers import RogueMariaDB, RoguePostgres, RogueServer
 from viewkeeper.errors import SourceError, ViewkeeperError
 from viewkeeper.sources.mariadb.connection import connect
 from viewkeeper.sources.postgres.connection import ArrowLink, Control
-from viewkeeper.sources.postgres.replication import ReplicationStream
+from viewkeeper.sources.postgres.stream import ReplicationStream
 from viewkeeper.sources.urls import SourceUrl, parse_source_url
 
 WORD = "marked-word-of-the-source"

@@ -9,15 +9,15 @@ import pytest
 
 from simulation.engine_worlds import ALL, FAMILIES, is_found_out, played, played_in
 from slices import CHECKING, seeds
-from viewkeeper.engine import batches, commits, cuts, evolving, intake, relevance
+from viewkeeper.engine import batches, commits, cuts, intake, relevance, schema_barrier
 from viewkeeper.engine.batches import Batches
 from viewkeeper.engine.commits import Commits
-from viewkeeper.engine.evolving import Evolving
 from viewkeeper.engine.group_state import GroupState
 from viewkeeper.engine.intake import Intake
 from viewkeeper.engine.integrator import Integrator
 from viewkeeper.engine.jobs import Jobs
 from viewkeeper.engine.machine import GroupMachine
+from viewkeeper.engine.schema_barrier import SchemaBarrier
 from viewkeeper.engine.view import View
 from viewkeeper.merging.table import ViewUpdateTable
 from viewkeeper.protocols.messages import Reflected
@@ -268,7 +268,7 @@ WRONG_PARTS = {
         "kills",
     ),
     "rows after a rewrite at the positions before it": (
-        Evolving,
+        SchemaBarrier,
         "_move_to",
         lambda *_: None,
         "schema",
@@ -333,7 +333,7 @@ WRONG_PARTS = {
     "a cut is taken for a prefix": (cuts, "reflected_by", _only_a_prefix, "plain"),
     "deliveries of before a feed went back count": (Intake, "_deliver", _any_generation, "all"),
     "repeated transactions count again": (Intake, "_is_repeated", lambda *_: False, "kills"),
-    "rows keep the shape of before": (evolving, "as_after", _as_it_was, "schema"),
+    "rows keep the shape of before": (schema_barrier, "as_after", _as_it_was, "schema"),
     "rows read again keep the shape of before": (intake, "as_after", _as_it_was, "all"),
     "a change is taken twice": (Intake, "_is_taken", lambda *_: False, "all"),
     "several transactions in one state": (commits, "states_of", _states_at_once, "plain"),

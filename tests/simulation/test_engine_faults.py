@@ -16,10 +16,10 @@ from viewkeeper.algebra.types import Schema
 from viewkeeper.engine import intake, jobs, succession
 from viewkeeper.engine import messages as out
 from viewkeeper.engine.deliveries import Delivery
-from viewkeeper.engine.evolving import Evolving
 from viewkeeper.engine.group_state import GroupState
 from viewkeeper.engine.intake import Intake
 from viewkeeper.engine.router import Engine
+from viewkeeper.engine.schema_barrier import SchemaBarrier
 from viewkeeper.engine.transaction_ties import Unit, Units
 from viewkeeper.evolution import synchronization
 from viewkeeper.evolution.rewriting import Refused
@@ -175,7 +175,7 @@ def _asks_nobody(self, now):
     return _take_next(self, now)
 
 
-_take_next = Evolving.take_next
+_take_next = SchemaBarrier.take_next
 
 
 # -- and what these worlds found first ----------------------------------------------------------------------
@@ -223,7 +223,7 @@ PATCHES = {
         "lineage", beginnings, "read_knowledge", _without_lineages,
     ),
     "rows of a replacement are claimed for before they were rewritten": (
-        "rewritten", Evolving, "_rewritten_replacements", lambda self, plan: set(),
+        "rewritten", SchemaBarrier, "_rewritten_replacements", lambda self, plan: set(),
     ),
     "views of several groups are read at their newest states": (
         "plain", readers, "numbers_at_one_cut", _each_at_its_newest,
@@ -237,7 +237,7 @@ PATCHES = {
     ),
     "applied is told before the rows are there": ("keys", GroupState, "do", _tells_too_early),
     "a change is taken that nobody has approved": (
-        "approvals", Evolving, "take_next", _asks_nobody,
+        "approvals", SchemaBarrier, "take_next", _asks_nobody,
     ),
     "a new view's relations are known by old names": (
         "everything", succession, "_inherit", _knows_new_views_by_old_names,

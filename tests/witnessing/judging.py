@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from viewkeeper.algebra import Bag, Schema
 from viewkeeper.consistency import SourceHistories, Verdict, Violation, check
-from viewkeeper.timeline import Cut
+from viewkeeper.timeline import CutVector
 from viewkeeper.views import Level, RelationName, ViewDefinition
 from viewkeeper.warehouse import Warehouse
 from witnessing.books import Books
@@ -105,11 +105,11 @@ def claimed_cuts(
     states: Sequence[tuple[Bag, ...]],
     histories: SourceHistories,
     pins: Pins,
-) -> list[Cut]:
+) -> list[CutVector]:
     """For each state the cut that its copies stand at, never before that of the state before."""
     used = {source: copies for source, copies in pins.items() if source in histories.lengths}
     places = {source: _places(histories, [n for _, n in copies]) for source, copies in used.items()}
-    claims: list[Cut] = []
+    claims: list[CutVector] = []
     so_far = dict.fromkeys(used, 0)
     for index, state in enumerate(states):
         for source, copies in used.items():
@@ -121,7 +121,7 @@ def claimed_cuts(
                 nearest = _nearest(shown, places[source], so_far[source])
                 raise NoMoment(index, f"state {index} shows {source} as it was {reason}: {nearest}")
             so_far[source] = later[0]
-        claims.append(Cut.of(so_far))
+        claims.append(CutVector.of(so_far))
     return claims
 
 
@@ -146,7 +146,7 @@ def _nearest(shown: tuple[Bag, ...], places: dict[tuple[Bag, ...], list[int]], a
     return f"before it stood at {at}; nearest are {places[best]}, different by {rows[:6]}"
 
 
-def history_until(histories: SourceHistories, end: Cut) -> SourceHistories:
+def history_until(histories: SourceHistories, end: CutVector) -> SourceHistories:
     """The histories up to a cut: what a run that was cut off could have seen."""
     ends = dict(end)
     return SourceHistories(

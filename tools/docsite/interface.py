@@ -15,7 +15,7 @@ def endpoints() -> list[Endpoint]:
     """All of them; none is called, so there need be no project."""
     nowhere = cast(Any, SimpleNamespace(config=SimpleNamespace(folder=".")))
     api = Api.__new__(Api)
-    api._lookout = nowhere
+    api._monitor = nowhere
     return with_description([*api.endpoints(), *lab_endpoints()])
 
 

@@ -113,7 +113,7 @@ def _strict(function: Callable[[Any], Any], operand: Evaluator) -> Evaluator:
 _NEGATE: dict[Kind, Callable[[Any], Any]] = {
     Kind.INTEGER: lambda value: checked_integer(-value),
     Kind.DOUBLE: lambda value: 0.0 - value,
-    # In a context of its own: Python's default one would round to 28 digits.
+    # In a separate context: Python's default one would round to 28 digits.
     Kind.DECIMAL: lambda value: EXACT.subtract(decimal.Decimal(0), value),
 }
 

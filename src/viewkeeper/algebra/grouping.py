@@ -112,13 +112,13 @@ def _sum_or_average(aggregate: Aggregate, present: list[tuple[Any, int]], result
 
 
 def with_copies(total: decimal.Decimal, value: Any, count: int) -> decimal.Decimal:
-    """The exact total with so many copies of an integer or a decimal more."""
+    """The exact total with ``count`` copies of an integer or a decimal more."""
     # Not by + and *: Python's default context would round to 28 digits.
     return EXACT.fma(decimal.Decimal(value), decimal.Decimal(count), total)
 
 
 def from_total(function: str, total: decimal.Decimal, number: int, result: Type) -> Any:
-    """The sum or average of so many integers or decimals, given their exact total."""
+    """The sum or average of ``number`` integers or decimals, given their exact total."""
     if function == "sum":
         return checked_integer(int(total)) if result == INTEGER else rounded(total, result)
     if result == DOUBLE:

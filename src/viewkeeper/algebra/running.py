@@ -92,7 +92,7 @@ class Argument:
         self._in_order = sorted(known, key=ordering_key)
 
     def change(self, value: Any, count: int) -> None:
-        """Let one transaction add so many copies of a value, or take them away."""
+        """Let one transaction add copies of a value, or take them away."""
         kept, wanted = self.kept, self.wanted
         kept.present += count
         if wanted.total:

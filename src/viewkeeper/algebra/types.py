@@ -111,7 +111,7 @@ class Schema:
                 f"a relation can't have two columns named {', '.join(doubled)}",
                 hint="give one of them another name with AS",
             )
-        # Derived and rebuilt on construction; a frozen dataclass must be told so.
+        # Derived and rebuilt on construction; a frozen dataclass allows no other way.
         object.__setattr__(self, "_positions", positions)
         object.__setattr__(self, "_hash", hash(self.fields))
 

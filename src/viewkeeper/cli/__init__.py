@@ -92,14 +92,14 @@ def main() -> NoReturn:
 
 
 def execute(arguments: Sequence[str]) -> int:
-    """Run one command line and return its exit code; every error is told, none gets out."""
+    """Run one command line and return its exit code; every error is reported, none gets out."""
     # Looked for among the words: they must count also when the words can't be parsed.
     as_json, verbose = "--json" in arguments, "--verbose" in arguments
     try:
         code = _invoked(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read our output has seen enough (`| head`). Python would complain again when it
+        # The reader of our output has seen enough (`| head`). Python would complain again when it
         # flushes at its end: give it somewhere to flush to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED

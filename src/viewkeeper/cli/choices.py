@@ -28,7 +28,7 @@ def copy_text(each: dict[str, Any]) -> str:
 
 
 def many(number: int, thing: str, ending: str = "s") -> str:
-    """So many things."""
+    """A number of things, in words."""
     return f"{number:,} {thing}{ending * (number != 1)}"
 
 

@@ -44,7 +44,7 @@ def demo(
     from viewkeeper.spark.java import require_java
 
     require_java()  # said now, and not after the servers have been started in vain
-    from viewkeeper.cli.demo_telling import Lines, Page
+    from viewkeeper.cli.demo_narration import Lines, Page
     from viewkeeper.demo.story import tell
 
     if as_json:

@@ -1,4 +1,4 @@
-"""``viewkeeper rebuild`` and ``reload``: views filled anew, or taken as they are written now."""
+"""``viewkeeper rebuild`` and ``reload``: views refilled, or taken as they are written now."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def rebuild(
     allow_setup: Annotated[
         bool,
         typer.Option(
-            "--allow-setup", help="Make anew at the source what its feed needs (a slot …)."
+            "--allow-setup", help="Make again at the source what its feed needs (a slot …)."
         ),
     ] = False,
     timeout: Timeout = 3600.0,
     project: Project = Path("."),
     as_json: Json = False,
 ) -> None:
-    """Fill views anew from their sources. Readers see the old state until the new one is whole.
+    """Fill views again from their sources. Readers see the old state until the new one is whole.
 
     Also brings back a view that was retired, or that stopped because its text did not fit. Beside a run,
     the run does it; its other views go on meanwhile.
@@ -107,7 +107,7 @@ def _require_known(config: ProjectConfig, views: tuple[str, ...], source: str | 
 def beside_a_run(
     config: ProjectConfig, request: Any, timeout_seconds: float
 ) -> Mapping[str, Any] | None:
-    """The answer of the run that holds the warehouse; None when nobody does."""
+    """The answer of the run that holds the warehouse; None when none does."""
     import datetime as dt
 
     from viewkeeper.project.requests import Requests
@@ -119,7 +119,7 @@ def beside_a_run(
     except WarehouseError as error:
         if error.code != "warehouse-held":
             raise
-        return Requests(config.folder).asked(request, timeout_seconds=timeout_seconds)
+        return Requests(config.folder).ask_and_wait(request, timeout_seconds=timeout_seconds)
     return None
 
 

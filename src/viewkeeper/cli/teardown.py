@@ -30,7 +30,7 @@ def teardown(
 ) -> None:
     """Remove what was set up at sources: slots, publications, triggers. Views stay as they are.
 
-    For a project that is given up, or a source that leaves it: a slot that nobody reads keeps the
+    For a project that is given up, or a source that leaves it: a slot without a reader keeps the
     server's log from being removed. A view is kept again after `rebuild --source … --allow-setup`.
     """
     from viewkeeper.project.open_project import opened_source
@@ -55,7 +55,7 @@ def teardown(
 
 
 def _require_rest(config: ProjectConfig) -> None:
-    """A run would lose its feeds: whoever means that, stops it first."""
+    """A run would lose its feeds: a user who means that stops it first."""
     import datetime as dt
 
     from viewkeeper.project.settings import storage_of

@@ -54,7 +54,7 @@ def query(
     """
     _require_query(sql)
     config = read_project(project)
-    # Everything that can be wrong is told before Spark takes its seconds to start.
+    # Everything that can be wrong is reported before Spark takes its seconds to start.
     _warehouse(config).snapshot(as_of)
     from viewkeeper.project.keeper import Keeper
 
@@ -174,12 +174,14 @@ def _definitions(entries: list[Entry], limit: int, *, as_json: bool) -> None:
     for each in newest:
         story = each["evolved"]
         what = "defined" if story is None else f"{story['effect']}: {story['statement']}"
-        anew = each["rebuilt"]
-        if anew is not None:
-            what = f"filled anew: {anew['reason']}"
+        refilled = each["rebuilt"]
+        if refilled is not None:
+            what = f"refilled: {refilled['reason']}"
         write_line(f"{each['committed_at']}  {each['view']} version {each['version']}  {what}")
-        if anew is not None:
-            write_line(f"    no state shows what its sources did after {anew['gap']['after_txn']}")
+        if refilled is not None:
+            write_line(
+                f"    no state shows what its sources did after {refilled['gap']['after_txn']}"
+            )
             continue
         if story is not None:
             cost = ""

@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from viewkeeper.consistency.histories import SourceHistories, State, ViewStates
 from viewkeeper.consistency.violation import Violation, differences, nearest_cut
 from viewkeeper.errors import ViewkeeperError
-from viewkeeper.timeline import Cut
+from viewkeeper.timeline import CutVector
 from viewkeeper.views.definition import ViewDefinition
 from viewkeeper.views.level import Level
 
@@ -69,7 +69,7 @@ def check(
     definitions: Sequence[ViewDefinition],
     histories: SourceHistories,
     states: Sequence[State],
-    claims: Sequence[Cut] | None = None,
+    claims: Sequence[CutVector] | None = None,
     block: int = 1,
 ) -> Verdict:
     """Decide the level of a history of states, the initial one first.
@@ -96,7 +96,7 @@ class _Checker:
         block: int = 1,
     ) -> None:
         self.block = block
-        self._unchanged: dict[Cut, set[Cut]] = {}
+        self._unchanged: dict[CutVector, set[CutVector]] = {}
         self.names = [definition.name for definition in definitions]
         self.histories = histories
         self.views = ViewStates(definitions, histories)
@@ -108,7 +108,7 @@ class _Checker:
 
     # -- with claimed cuts -------------------------------------------------------------------------
 
-    def wrong_claim(self, states: Sequence[State], claims: Sequence[Cut]) -> Violation | None:
+    def wrong_claim(self, states: Sequence[State], claims: Sequence[CutVector]) -> Violation | None:
         """The first claim that does not hold, with what its state should have shown."""
         before = self.histories.start
         for index, (state, claim) in enumerate(zip(states, claims, strict=True)):
@@ -125,7 +125,7 @@ class _Checker:
             before = claim
         return None
 
-    def with_claims(self, claims: Sequence[Cut]) -> Verdict:
+    def with_claims(self, claims: Sequence[CutVector]) -> Verdict:
         """The level of states that are all the view at their claims."""
         if not self._converges():
             return Verdict(Level.CONSISTENT, False, self._wrong_end(Level.STRONG))
@@ -198,7 +198,7 @@ class _Checker:
             return self._violation(Level.COMPLETE, index, reason, [self.histories.end])
         return None
 
-    def _standing(self, frontier: set[Cut], state: State) -> set[Cut]:
+    def _standing(self, frontier: set[CutVector], state: State) -> set[CutVector]:
         """All cuts at which the views may be while they show one state: a block may take back what it does."""
         reached = self._closure(frontier, state)
         waiting = list(reached) if self.block > 1 else []
@@ -209,9 +209,9 @@ class _Checker:
             waiting += new
         return reached
 
-    def _steps_from(self, cuts: Iterable[Cut]) -> dict[Cut, None]:
+    def _steps_from(self, cuts: Iterable[CutVector]) -> dict[CutVector, None]:
         """The cuts that a block of transactions leads to, or a part of one; those that change nothing do not count."""
-        found: dict[Cut, None] = {}
+        found: dict[CutVector, None] = {}
         last = set(cuts)
         for _ in range(self.block):
             step = {c: None for cut in _sorted(last) for c in self.histories.successors(cut)}
@@ -219,12 +219,12 @@ class _Checker:
             last = {c for cut in step for c in self._unchanged_from(cut)}
         return found
 
-    def _unchanged_from(self, cut: Cut) -> set[Cut]:
+    def _unchanged_from(self, cut: CutVector) -> set[CutVector]:
         if cut not in self._unchanged:
             self._unchanged[cut] = self._closure({cut}, self.views.at(cut))
         return self._unchanged[cut]
 
-    def _closure(self, frontier: set[Cut], state: State) -> set[Cut]:
+    def _closure(self, frontier: set[CutVector], state: State) -> set[CutVector]:
         """All cuts reachable by transactions that do not change the views."""
         reached, waiting = set(frontier), list(frontier)
         while waiting:
@@ -243,7 +243,7 @@ class _Checker:
                 reason = f"state {index} is the view at no cut"
                 everywhere = list(self.histories.all_cuts())
                 return self._violation(Level.WEAK, index, reason, everywhere)
-        lowest: list[Cut] = [self.histories.start]
+        lowest: list[CutVector] = [self.histories.start]
         for index, state in self.states:
             above = [c for c in cuts_of[state] if any(c.includes(low) for low in lowest)]
             if not above:
@@ -253,10 +253,10 @@ class _Checker:
             lowest = [c for c in above if not any(c != o and c.includes(o) for o in above)]
         return None
 
-    def _cuts_by_state(self) -> dict[State, list[Cut]]:
+    def _cuts_by_state(self) -> dict[State, list[CutVector]]:
         self._require_few(self.histories.number_of_cuts)
         wanted = {state for _, state in self.states}
-        cuts_of: defaultdict[State, list[Cut]] = defaultdict(list)
+        cuts_of: defaultdict[State, list[CutVector]] = defaultdict(list)
         for cut in self.histories.all_cuts():
             state = self.views.at(cut)
             if state in wanted:
@@ -279,12 +279,14 @@ class _Checker:
         reason = "the last state is not the view after all transactions"
         return self._violation(level, index, reason, [self.histories.end])
 
-    def _violation(self, level: Level, index: int, reason: str, candidates: list[Cut]) -> Violation:
+    def _violation(
+        self, level: Level, index: int, reason: str, candidates: list[CutVector]
+    ) -> Violation:
         state = next(state for number, state in self.states if number == index)
         nearest = nearest_cut(self.views, state, candidates)
         shown = () if nearest is None else differences(self.names, state, self.views.at(nearest))
         return Violation(level, index, reason, nearest, shown)
 
 
-def _sorted(cuts: set[Cut]) -> list[Cut]:
+def _sorted(cuts: set[CutVector]) -> list[CutVector]:
     return sorted(cuts, key=lambda cut: cut.numbers)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from viewkeeper.consistency.checker import Verdict, check
 from viewkeeper.consistency.histories import SourceHistories, State
 from viewkeeper.errors import invariant
-from viewkeeper.timeline import Cut
+from viewkeeper.timeline import CutVector
 from viewkeeper.views.definition import ViewDefinition
 
 
@@ -23,7 +23,7 @@ def check_order(
     histories: SourceHistories,
     delivered: Sequence[str],
     states: Sequence[State],
-    claims: Sequence[Cut] | None = None,
+    claims: Sequence[CutVector] | None = None,
 ) -> Verdict:
     """The level of a history when nothing but the order of delivery counts.
 
@@ -50,7 +50,7 @@ class DeliveredHistories(SourceHistories):
         )
         self._in_order = tuple(self._prefixes)
 
-    def successors(self, cut: Cut) -> Iterator[Cut]:
+    def successors(self, cut: CutVector) -> Iterator[CutVector]:
         place = self._prefixes[cut] + 1
         return iter(self._in_order[place : place + 1])
 
@@ -58,8 +58,8 @@ class DeliveredHistories(SourceHistories):
     def number_of_cuts(self) -> int:
         return len(self._in_order)
 
-    def has(self, cut: Cut) -> bool:
+    def has(self, cut: CutVector) -> bool:
         return cut in self._prefixes
 
-    def all_cuts(self) -> Iterator[Cut]:
+    def all_cuts(self) -> Iterator[CutVector]:
         return iter(self._in_order)

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 from viewkeeper.algebra import Bag
-from viewkeeper.timeline import Cut, Transaction
+from viewkeeper.timeline import CutVector, Transaction
 from viewkeeper.views.assembly import WholeView
 from viewkeeper.views.definition import RelationName, ViewDefinition
 
@@ -31,14 +31,14 @@ class SourceHistories:
         return {source: len(ts) for source, ts in self.transactions.items()}
 
     @property
-    def start(self) -> Cut:
-        return Cut.start(self.transactions)
+    def start(self) -> CutVector:
+        return CutVector.start(self.transactions)
 
     @property
-    def end(self) -> Cut:
-        return Cut.of(self.lengths)
+    def end(self) -> CutVector:
+        return CutVector.of(self.lengths)
 
-    def successors(self, cut: Cut) -> Iterator[Cut]:
+    def successors(self, cut: CutVector) -> Iterator[CutVector]:
         """The cuts that include one transaction more."""
         return cut.successors(self.lengths)
 
@@ -49,19 +49,19 @@ class SourceHistories:
             product *= length + 1
         return product
 
-    def has(self, cut: Cut) -> bool:
+    def has(self, cut: CutVector) -> bool:
         """Whether it is a cut through these histories: of these sources, and not beyond their ends."""
         numbers, lengths = dict(cut), self.lengths
         return numbers.keys() == lengths.keys() and all(
             0 <= number <= lengths[source] for source, number in numbers.items()
         )
 
-    def all_cuts(self) -> Iterator[Cut]:
+    def all_cuts(self) -> Iterator[CutVector]:
         """Every cut, those with fewer transactions not necessarily first."""
         sources = sorted(self.transactions)
         ranges = [range(self.lengths[source] + 1) for source in sources]
         for numbers in itertools.product(*ranges):
-            yield Cut(tuple(zip(sources, numbers, strict=True)))
+            yield CutVector(tuple(zip(sources, numbers, strict=True)))
 
     def contents(self, name: RelationName, number: int) -> Bag:
         """A relation after the first ``number`` transactions of its source."""
@@ -83,13 +83,13 @@ class ViewStates:
     def __init__(self, definitions: Sequence[ViewDefinition], histories: SourceHistories) -> None:
         self._views = tuple(WholeView(definition) for definition in definitions)
         self.histories = histories
-        self._states: dict[Cut, State] = {}
+        self._states: dict[CutVector, State] = {}
 
     def __len__(self) -> int:
         """How many cuts have been evaluated."""
         return len(self._states)
 
-    def number_changing(self, claims: Sequence[Cut]) -> int:
+    def number_changing(self, claims: Sequence[CutVector]) -> int:
         """How many transactions change the views, one after the other by way of these cuts.
 
         A cut that goes back, or that is none, is passed over; the way ends after all transactions.
@@ -100,7 +100,7 @@ class ViewStates:
                 way += steps_between(way[-1], claim)
         return sum(self.at(one) != self.at(other) for one, other in itertools.pairwise(way))
 
-    def at(self, cut: Cut) -> State:
+    def at(self, cut: CutVector) -> State:
         state = self._states.get(cut)
         if state is None:
             numbers = dict(cut)
@@ -113,7 +113,7 @@ class ViewStates:
         return state
 
 
-def steps_between(start: Cut, end: Cut) -> Iterator[Cut]:
+def steps_between(start: CutVector, end: CutVector) -> Iterator[CutVector]:
     """Cuts from one to another, each with one transaction more, source after source."""
     cut = start
     for source, number in end:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from viewkeeper.algebra import Bag
 from viewkeeper.algebra.bag import SignedRow
 from viewkeeper.consistency.histories import State, ViewStates
-from viewkeeper.timeline import Cut
+from viewkeeper.timeline import CutVector
 from viewkeeper.views.level import Level
 
 ROWS_SHOWN_MAX = 10
@@ -34,7 +34,7 @@ class Violation:
     level: Level | None
     state: int
     reason: str
-    nearest: Cut | None = None
+    nearest: CutVector | None = None
     differences: tuple[Difference, ...] = ()
 
     def __str__(self) -> str:
@@ -100,9 +100,11 @@ def differences(names: Sequence[str], found: State, expected: State) -> tuple[Di
     return tuple(result)
 
 
-def nearest_cut(views: ViewStates, found: State, candidates: Iterable[Cut]) -> Cut | None:
+def nearest_cut(
+    views: ViewStates, found: State, candidates: Iterable[CutVector]
+) -> CutVector | None:
     """The candidate whose views differ from ``found`` by the fewest rows; the first of equals."""
-    best: tuple[int, Cut] | None = None
+    best: tuple[int, CutVector] | None = None
     for cut in candidates:
         distance = sum(map(_distance, found, views.at(cut)))
         if best is None or distance < best[0]:

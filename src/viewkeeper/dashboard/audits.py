@@ -1,4 +1,4 @@
-"""Audits that were asked for on a page: ``viewkeeper audit`` as a process of its own, and its verdict.
+"""Audits that were asked for on a page: ``viewkeeper audit`` as a separate process, and its verdict.
 
 The verdicts are kept in a file beside the project, so that a view's health remembers them.
 """
@@ -20,7 +20,7 @@ from viewkeeper.reports.status import ASKED_AUDITS_FILE, read_asked_audits
 
 
 class Audits:
-    """One at a time: an audit starts a Spark of its own. Thread-safe."""
+    """One at a time: an audit starts its own Spark. Thread-safe."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -81,7 +81,7 @@ class _Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Ctrl-C and SIGTERM end it in order, and that is no error to be told on."""
+        """Ctrl-C and SIGTERM end it in order, and that is no error to report."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return

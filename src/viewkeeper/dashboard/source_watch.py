@@ -1,6 +1,6 @@
 """How the sources are, looked after in the background while somebody watches.
 
-One thread per source, so that one that hangs holds nobody up. Nothing is asked of a source that no
+One thread per source, so that one that hangs holds no other up. Nothing is asked of a source that no
 page shows.
 """
 

@@ -1,6 +1,6 @@
 """Ctrl-C and its like, taken only where nothing is half done.
 
-Between starting a process and noting that it was started there must be no interruption, or nobody
+Between starting a process and noting that it was started there must be no interruption, or no one
 would end it; and while everything is being ended there must be none either.
 """
 

@@ -1,4 +1,4 @@
-"""What the demo starts and must end: the servers, and ``viewkeeper`` itself as processes of its own."""
+"""What the demo starts and must end: the servers, and ``viewkeeper`` itself in separate processes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _started(source: str) -> EmbeddedPostgres:
 
 
 class Command:
-    """``python -m viewkeeper … --json`` on the scene's project, in a session of its own.
+    """``python -m viewkeeper … --json`` on the scene's project, in its own session.
 
     So Ctrl-C reaches the demo alone, which ends the command in order, and kill −9 takes everything
     that the command started with it. Its temporary files lie in the scene's scratch folder.

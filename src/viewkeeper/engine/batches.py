@@ -64,7 +64,7 @@ class Batches:
         """From the last committed state: new managers, an empty table, all that is not applied."""
         state = self._state
         is_plain = all(view.choice.is_incremental for view in state.scope.views.values())
-        state.intake.takes_stretches = is_plain and state.scope.block == 1
+        state.intake.takes_blocks = is_plain and state.scope.block == 1
         arrivals = tuple(state.intake.begin_again(state.scope, uncommitted))
         state.applied = dict.fromkeys(state.scope.sources, 0)
         periods = {n: period_seconds(v.definition) for n, v in state.scope.views.items()}

@@ -89,10 +89,10 @@ def reflected_by(
     """Which transactions of its source a cut reflects: all that are applied, and of those that wait, whose
     numbers follow, the ones the cut says."""
     shown: list[bool] = []
-    for is_stretch, some in groupby(waiting, key=lambda each: isinstance(each, TransactionBlock)):
-        if is_stretch:
-            for stretch in cast("Iterable[TransactionBlock]", some):
-                shown += cut.reflects_stretch(stretch)
+    for is_block, some in groupby(waiting, key=lambda each: isinstance(each, TransactionBlock)):
+        if is_block:
+            for block in cast("Iterable[TransactionBlock]", some):
+                shown += cut.reflects_block(block)
         else:
             shown += cut.reflects_each(list(cast("Iterable[SourceTransaction]", some)))
     prefix = shown.index(False) if False in shown else len(shown)

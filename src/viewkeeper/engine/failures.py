@@ -1,4 +1,4 @@
-"""What a group does about errors: it tries again, waits for a schema change to be told, or gives up."""
+"""What a group does about errors: it tries again, waits for a schema change to arrive, or gives up."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class Held:
     """For each view and source, which views everything later of it waits for.
 
     ``blocked`` views can't begin. ``apart`` are views that should hold back nothing that need not wait for them, also
-    when they can begin: what waits for them is told from the rest.
+    when they can begin: what waits for them is kept apart from the rest.
     """
 
     def __init__(self, blocked: frozenset[str], apart: Iterable[str] = ()) -> None:

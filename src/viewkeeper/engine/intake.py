@@ -70,8 +70,8 @@ class Intake:
         self._met: dict[str, list[SchemaChange]] = {}
         # Sources whose feed still delivers what the views have already.
         self.repeating = set(scope.sources)
-        # Whether all managers can be told of a stretch of transactions at once.
-        self.takes_stretches = False
+        # Whether all managers take a transaction block at once.
+        self.takes_blocks = False
         self.integrator = Integrator((*scope.relations, *scope.watched), scope.block)
         self.arrived: list[Arrival] = []
         # Where its successor takes over, with whom it ends there, whether all up to there is here;
@@ -302,8 +302,8 @@ class Intake:
         self.integrator = Integrator((*scope.relations, *scope.watched), scope.block)
         found: list[Arrival | None] = []
         for arrival in arrivals:
-            if isinstance(arrival.origin, TransactionBlock) and self.takes_stretches:
-                found.append(self.integrator.stretch_arrived(arrival.origin))
+            if isinstance(arrival.origin, TransactionBlock) and self.takes_blocks:
+                found.append(self.integrator.block_arrived(arrival.origin))
             else:
                 found += [
                     self.integrator.arrived(o, own_unit(arrival))
@@ -358,7 +358,7 @@ class Intake:
             if source not in sources:
                 continue
             if isinstance(item, TransactionBlock):
-                yield from self._stretch_arrivals(item)
+                yield from self._block_arrivals(item)
                 continue
             if source in repeating and self._is_repeated(item):
                 continue
@@ -375,9 +375,9 @@ class Intake:
             ):
                 raise changed_inside_a_unit(item)
 
-    def _stretch_arrivals(self, stretch: TransactionBlock) -> Iterator[Arrival]:
-        source = stretch.source
-        first = stretch.position_of(int(stretch.marks[0]))
+    def _block_arrivals(self, block: TransactionBlock) -> Iterator[Arrival]:
+        source = block.source
+        first = block.position_of(int(block.marks[0]))
         if source in self.repeating and self.compare(source, first, self.fed[source]) > 0:
             self.repeating.discard(source)
         has_old_shape = any(
@@ -385,9 +385,9 @@ class Intake:
             for change in self.taken
         )
         is_plain = not (self.is_parting or source in self.repeating or has_old_shape)
-        if not self.takes_stretches or not is_plain:
-            yield from self._arrivals(stretch.transactions())
-        elif (arrival := self.integrator.stretch_arrived(stretch)) is not None:
+        if not self.takes_blocks or not is_plain:
+            yield from self._arrivals(block.transactions())
+        elif (arrival := self.integrator.block_arrived(block)) is not None:
             yield arrival
 
     def _is_repeated(self, item: Any) -> bool:

@@ -32,7 +32,7 @@ Weights = Mapping[RelationName, float]
 class Arrival(NamedTuple):
     """A transaction of a source, as far as it concerns the group, with its place in the order.
 
-    Or a stretch of them, with numbers from ``number`` on.
+    Or a block of them, with numbers from ``number`` on.
     """
 
     number: int
@@ -52,28 +52,28 @@ class Arrival(NamedTuple):
         return self.number + self.transaction.size - 1
 
     def divided(self, size: int) -> tuple[Arrival, Arrival]:
-        """Of a stretch: its first ``size`` transactions, and the others."""
+        """Of a block: its first ``size`` transactions, and the others."""
         return self._between(0, size), self._between(size, self.size)
 
     def _between(self, start: int, end: int) -> Arrival:
-        stretch = stretch_of(self).between(start, end)
-        changes = _changes(stretch, {name.relation: name for name, _ in self.transaction.changes})
+        block = block_of(self).between(start, end)
+        changes = _changes(block, {name.relation: name for name, _ in self.transaction.changes})
         transaction = self.transaction.between(start, end)._replace(changes=changes)
-        return Arrival(self.number + start, stretch, transaction, _rows_of(changes))
+        return Arrival(self.number + start, block, transaction, _rows_of(changes))
 
 
 def _changes(
-    stretch: TransactionBlock, names: Mapping[str, RelationName]
+    block: TransactionBlock, names: Mapping[str, RelationName]
 ) -> tuple[tuple[RelationName, ChangedRows], ...]:
-    """What a stretch changes in some relations."""
-    return tuple((names[n], rows) for n, rows in stretch.changes.items() if n in names)
+    """What a block changes in some relations."""
+    return tuple((names[n], rows) for n, rows in block.changes.items() if n in names)
 
 
 def _rows_of(changes: Iterable[tuple[RelationName, ChangedRows]]) -> int:
     return sum(len(rows) for _, rows in changes)
 
 
-def stretch_of(arrival: Arrival) -> TransactionBlock:
+def block_of(arrival: Arrival) -> TransactionBlock:
     invariant(isinstance(arrival.origin, TransactionBlock), "a single transaction can't be divided")
     return cast(TransactionBlock, arrival.origin)
 
@@ -127,7 +127,7 @@ class Integrator:
         self._last_unit: object = None
 
     def arrived(self, origin: SourceTransaction, unit: object = None) -> Arrival | None:
-        """Take a transaction in and number it; None when it concerns nobody here."""
+        """Take a transaction in and number it; None when it concerns no view here."""
         source = origin.source
         rows = 0
         changes = []
@@ -167,11 +167,11 @@ class Integrator:
         """The block is over, though it may have fewer transactions than others."""
         self.open_block, self._in_block, self._last_unit = None, 0, None
 
-    def stretch_arrived(self, stretch: TransactionBlock) -> Arrival | None:
-        """Take a stretch in and number its transactions; None when it concerns nobody here."""
-        source = stretch.source
+    def block_arrived(self, block: TransactionBlock) -> Arrival | None:
+        """Take a block in and number its transactions; None when it concerns no view here."""
+        source = block.source
         names = {name: known for (of, name), known in self._names.items() if of == source}
-        origin = stretch.touching(names)
+        origin = block.touching(names)
         if origin is None:
             return None
         changes = _changes(origin, names)
@@ -207,7 +207,7 @@ class Integrator:
         weights: Weights = MappingProxyType({}),
     ) -> tuple[Arrival, ...]:
         """Take out the longest prefix that all cuts reflect, within limits; at least one if one is
-        visible and wanted. No unit is divided, whatever the limits are; a stretch is, where it must be.
+        visible and wanted. No unit is divided, whatever the limits are; a block is, where it must be.
 
         ``reflects`` says of each source what its cut shows, None: all that waits. ``weights``: how many
         rows a changed row of a relation counts for, one where nothing is said.
@@ -228,7 +228,7 @@ class Integrator:
         is_wanted: Callable[[Arrival], bool] | None = None,
         weights: Weights = MappingProxyType({}),
     ) -> tuple[tuple[Arrival, ...], Arrival | None]:
-        """What `close_batch` would take out, and what it would leave of a stretch that it divides."""
+        """What `close_batch` would take out, and what it would leave of a block that it divides."""
         batch: list[Arrival] = []
         rest: Arrival | None = None
         size, rows = 0, 0.0
@@ -265,20 +265,20 @@ class Integrator:
         return tuple(batch), rest
 
 
-def _visible(stretch: Arrival, shown: Reflected | None) -> int:
+def _visible(block: Arrival, shown: Reflected | None) -> int:
     """How many of its transactions, from the first on, a cut shows."""
     if shown is None:
-        return stretch.size
-    first, last = stretch.transaction.number, stretch.transaction.last_number
+        return block.size
+    first, last = block.transaction.number, block.transaction.last_number
     _, end, is_shown = next(shown.divided(first, last))
     return end - first + 1 if is_shown else 0
 
 
-def _weights_upto(stretch: Arrival, weights: Weights) -> npt.NDArray[np.float64]:
+def _weights_upto(block: Arrival, weights: Weights) -> npt.NDArray[np.float64]:
     """How much its transactions weigh together, from the first to each of them."""
-    found = np.zeros(stretch.size)
-    for name, rows in stretch.transaction.changes:
-        found += np.bincount(rows.places, minlength=stretch.size) * weights.get(name, 1.0)
+    found = np.zeros(block.size)
+    for name, rows in block.transaction.changes:
+        found += np.bincount(rows.places, minlength=block.size) * weights.get(name, 1.0)
     return np.cumsum(found)
 
 
@@ -328,7 +328,7 @@ def reflected_numbers(
 
 
 def singly(arrivals: Iterable[Arrival]) -> Iterator[Arrival]:
-    """The same, with the transactions of every stretch one by one."""
+    """The same, with the transactions of every block one by one."""
     for arrival in arrivals:
         if not isinstance(arrival.origin, TransactionBlock):
             yield arrival
@@ -351,7 +351,7 @@ def last_positions(batch: Iterable[Arrival]) -> dict[str, Position]:
 def places_of(batch: Sequence[Arrival], states: Sequence[int]) -> dict[str, SourcePlaces] | None:
     """By source, where the batch's transactions stand in its log, each with the state it shows in.
 
-    None where they have no common order: a source's log began anew in between.
+    None where they have no common order: a source's log began again in between.
     """
     by_source: dict[str, PlacesMaker] = {}
     first = 0

@@ -60,7 +60,7 @@ class Job:
     """One computation for some views. ``serial`` names it once and for all.
 
     The lists of its views cover the same ``rows``, so that they are committed together. Views that it does not
-    concern are told of its batch.
+    concern get its batch.
     """
 
     serial: int
@@ -96,7 +96,7 @@ class Jobs:
         self._first_serial = self.next_serial = first_serial
         self._open: dict[int, Job] = {}
         self._last = 0
-        # The last row that each view was told of, and all rows that some view was not told of.
+        # The last row that each view got, and all rows that some view did not get.
         self._passed = dict.fromkeys(views, 0)
         self._kept: dict[int, BatchRow] = {}
         # How many changed rows are kept though they are committed.
@@ -156,7 +156,7 @@ class Jobs:
         return bool(self._waiting_of[view])
 
     def is_up_to_date(self, view: str) -> bool:
-        """Whether a view was told of every row."""
+        """Whether a view got every row."""
         return self._passed[view] == self._last
 
     # -- jobs --------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ class Jobs:
     def start(self, rows: Iterable[BatchRow]) -> list[Job]:
         """Begin these rows.
 
-        A view is told of rows that do not concern it with others' jobs, or with its own next one; by itself only
+        A view gets rows that do not concern it with others' jobs, or with its own next one; by itself only
         where too many are kept for it.
         """
         mine: dict[str, list[int]] = {}
@@ -173,23 +173,23 @@ class Jobs:
             for view in row.concerned:
                 self._waiting_of[view].popleft()
                 mine.setdefault(view, []).append(row.number)
-        stretches: dict[tuple[int, int], dict[tuple[int, ...], list[str]]] = {}
+        spans: dict[tuple[int, int], dict[tuple[int, ...], list[str]]] = {}
         for view, rows_of in mine.items():
-            of_rows = stretches.setdefault((self._passed[view], rows_of[-1]), {})
+            of_rows = spans.setdefault((self._passed[view], rows_of[-1]), {})
             of_rows.setdefault(tuple(rows_of), []).append(view)
         for view, passed in self._passed.items():
-            stretch = passed, self._may_be_told_upto(view)
-            is_wanted = stretch in stretches or self._keeps_too_much
-            if view not in mine and stretch[1] > passed and is_wanted:
-                stretches.setdefault(stretch, {}).setdefault((), []).append(view)
-        jobs = [job for (since, end), of in stretches.items() for job in self._jobs(since, end, of)]
+            span = passed, self._may_be_told_upto(view)
+            is_wanted = span in spans or self._keeps_too_much
+            if view not in mine and span[1] > passed and is_wanted:
+                spans.setdefault(span, {}).setdefault((), []).append(view)
+        jobs = [job for (since, end), of in spans.items() for job in self._jobs(since, end, of)]
         self._looked = None
         self._drop_kept()
         return jobs
 
     @property
     def must_tell(self) -> bool:
-        """Whether too much is kept for views that could be told of it."""
+        """Whether too much is kept for views that could get it."""
         return self._keeps_too_much and any(
             self._may_be_told_upto(view) > passed for view, passed in self._passed.items()
         )
@@ -201,7 +201,7 @@ class Jobs:
         return is_large or len(self._kept) > limits.kept_batches_max
 
     def _may_be_told_upto(self, view: str) -> int:
-        """The last row of which a view can be told: not while it computes, for it would hold the cuts until then."""
+        """The last row that a view can get: not while it computes, for it would hold the cuts until then."""
         if any(view in job.at_work for job in self._open.values()):
             return self._passed[view]
         waiting = self._waiting_of[view]
@@ -210,7 +210,7 @@ class Jobs:
     def _jobs(
         self, since: int, end: int, views: Mapping[tuple[int, ...], Sequence[str]]
     ) -> Iterable[Job]:
-        """Jobs over one stretch of rows, for views by the rows that concern them."""
+        """Jobs over one span of rows, for views by the rows that concern them."""
         kept = [self._kept[number] for number in range(since + 1, end + 1)]
         batch = tuple(arrival for row in kept for arrival in row.batch)
         only_told = views.get((), ())
@@ -233,7 +233,7 @@ class Jobs:
             yield job
 
     def _drop_kept(self) -> None:
-        """Forget the rows that every view was told of."""
+        """Forget the rows that every view got."""
         everybody = min(self._passed.values(), default=self._last)
         while self._kept and next(iter(self._kept)) <= everybody:
             row = self._kept.pop(next(iter(self._kept)))

@@ -19,7 +19,7 @@ class Limits:
     tiny_rows_max: int = 5_000
     # Jobs that a view has at work at a time: one is computed while the next one asks.
     jobs_max: int = 2
-    # Batches that are kept for a view that none of them concerns, before it is told of them.
+    # Batches that are kept for a view that none of them concerns, before it gets them.
     kept_batches_max: int = 64
     # Rows that wait before the feeds are made to wait.
     backlog_rows_max: int = 500_000

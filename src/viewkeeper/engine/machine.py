@@ -3,7 +3,7 @@
 Views that share no relation are in different groups (MVC, section 6.1), and groups do not wait for each other.
 A group does this, again and again, in the order that makes it safe:
 
-1. Take in what the feeds delivered; every view manager is told of every transaction.
+1. Take in what the feeds delivered; every view manager gets every transaction.
 2. Open one cut per source, and wait until each feed has passed the cut's bound: then every transaction that an
    answer can reflect is known.
 3. Close the batch: the longest prefix of the order of arrival that the cuts reflect. It is a row of the view update
@@ -36,7 +36,6 @@ from viewkeeper.engine.commits import Commits
 from viewkeeper.engine.cut_pool import CutPool
 from viewkeeper.engine.cuts import OpenCuts, Purpose
 from viewkeeper.engine.deliveries import Delivery
-from viewkeeper.engine.evolving import Evolving
 from viewkeeper.engine.failures import Failures, refuse_readers
 from viewkeeper.engine.group_state import GroupState
 from viewkeeper.engine.intake import Follow, Intake, changed_while_uniting
@@ -58,6 +57,7 @@ from viewkeeper.engine.messages import (
     TimePassed,
 )
 from viewkeeper.engine.notes import Notes
+from viewkeeper.engine.schema_barrier import SchemaBarrier
 from viewkeeper.engine.schema_changes import Evolution
 from viewkeeper.engine.scope import Scope
 from viewkeeper.engine.succession import take_over
@@ -112,7 +112,7 @@ class GroupMachine:
         self._cuts = CutPool(self._state)
         self._batches = Batches(self._state, self._cuts)
         self._commits = Commits(self._state)
-        self._evolving = Evolving(self._state, self._batches)
+        self._schema_barrier = SchemaBarrier(self._state, self._batches)
         self._failures = Failures(self._state, self._cuts, self._batches, self._commits)
         self.began_with = tuple(views)
         self.predecessors = predecessors
@@ -232,13 +232,13 @@ class GroupMachine:
             case Noted(reached, is_durable):
                 self._commits.take_note(reached, now, is_durable=is_durable)
             case Filled(views):
-                self._evolving.take_filling(views, now)
+                self._schema_barrier.take_filling(views, now)
             case ReadingDone():
                 state.is_exclusive = False
             case ReadWanted(reader):
                 state.readers.append(reader)
             case DecisionFound(change, decision):
-                self._evolving.decide(change, decision)
+                self._schema_barrier.decide(change, decision)
             case NoteWanted(source, position):
                 state.notes.want(source, position)
             case Failed(error, job, is_final, ticket):
@@ -300,7 +300,7 @@ class GroupMachine:
         if state.readers and is_free and (state.intake.due or state.pending.new):
             refuse_readers(state)
         if state.intake.due and is_free:
-            return self._evolving.take_next(now)
+            return self._schema_barrier.take_next(now)
         if state.pending.new and is_free:
             return self._open(Purpose.FILL, now)
         if state.readers and is_free:
@@ -354,7 +354,7 @@ class GroupMachine:
                 return self._begin_job(opened.ticket, snapshots, until, now)
             case Purpose.FILL:
                 state.is_exclusive = True
-                self._evolving.fill(opened.ticket, snapshots)
+                self._schema_barrier.fill(opened.ticket, snapshots)
             case Purpose.READ:
                 state.is_exclusive = True
                 known = cut_rules.reflected(snapshots, state.intake, state.applied)
@@ -386,7 +386,7 @@ class GroupMachine:
     @property
     def waits_for_decision(self) -> SchemaChange | None:
         """The schema change that somebody must decide on before the group can go on."""
-        return self._evolving.waits_for_decision
+        return self._schema_barrier.waits_for_decision
 
     # -- beginning and end -------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""When the ledger is told of positions that bring no rows.
+"""When positions that bring no rows are written to the ledger.
 
 Positions without rows would fill the ledger, so they are noted now and then only; at once where somebody waits
 for one, or where what was passed must not be met again.

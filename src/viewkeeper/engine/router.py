@@ -203,7 +203,7 @@ class Engine:
                 end = self._routed | latest(positions, self._compare)
                 members = tuple(self._group(*each) for each in aligned)
                 union = Union(members)
-                self._succeed(members, views, end, now)
+                self._take_over(members, views, end, now)
                 for member in members:
                     self._step(member, Finish(end, union), now)
 
@@ -312,11 +312,11 @@ class Engine:
         union = Union(members)
         for member in members:
             self.groups.remove(member)
-        self._succeed(members, views, end, now)
+        self._take_over(members, views, end, now)
         for member in members:
             self._step(member, Finish(end, union), now)
 
-    def _succeed(
+    def _take_over(
         self,
         members: tuple[GroupMachine, ...],
         views: Iterable[str],
@@ -342,7 +342,7 @@ class Engine:
             if len(members) > 1:
                 self._replace(members, [name for g in members for name in g.scope.views], now)
 
-    def _tied(self, changed: set[RelationName], now: float) -> None:
+    def _unite_tied(self, changed: set[RelationName], now: float) -> None:
         """Groups that one transaction, of one source or several, concerns become one before they see any
         of it. ``changed``: by that transaction."""
         concerned = tuple(
@@ -363,7 +363,7 @@ class Engine:
             case Warn(code, identity, message):
                 self._actions.append((NO_GROUP, out.Warned(code, identity, message)))
             case Unit(parts):
-                self._tied(_changed_by(released.items), now)
+                self._unite_tied(_changed_by(released.items), now)
                 since = {part.source: self._feeding[part.source] for part in parts}
                 unit = replace(released, since=since)
                 for group in self.listening:
@@ -373,7 +373,7 @@ class Engine:
                 if len(self.groups) > 1:
                     self._unite_sharing(now)
                     for changed in changed_together(items):
-                        self._tied(changed, now)
+                        self._unite_tied(changed, now)
                 for group in self.listening:
                     if group.wants(released):
                         self._step(group, released, now)

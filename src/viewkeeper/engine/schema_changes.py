@@ -33,7 +33,7 @@ from viewkeeper.sources.interface import (
 )
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName, ViewDefinition
-from viewkeeper.views.keeping import still_kept
+from viewkeeper.views.kept_relations import still_kept
 from viewkeeper.views.printing import view_sql
 
 # What a view's headers say of its parts; an evolved view says all of it, in its own words.
@@ -177,7 +177,7 @@ def foreseen(reported: SchemaChange, views: Mapping[str, View], known: Evolution
 
 
 def does_not_fit(view: str, reason: str) -> UsageError:
-    """Why a view has stopped, for whoever keeps it or asks for it."""
+    """Why a view has stopped, for the run and for its readers."""
     return UsageError(
         "view-does-not-fit",
         f"view {view} has stopped: its text does not fit its sources any more",
@@ -187,7 +187,7 @@ def does_not_fit(view: str, reason: str) -> UsageError:
 
 
 def _not_keepable(effects: Iterable[Effect]) -> Iterator[Effect]:
-    """The end of views that would go on, but that nobody could keep as they are declared."""
+    """The end of views that would go on, but that no protocol can keep as they are declared."""
     for last in {effect.view: effect for effect in effects}.values():
         if last.after is None or last.kind is Kind.UNTOUCHED:
             continue
@@ -307,7 +307,7 @@ def _by_our_names(
     """What the source says was before, by the names that we know its columns by.
 
     SQLite keeps no record of a column that was renamed twice: it knows the place, and the last name.
-    MariaDB, of a change that nobody read along with, knows only what there is now: what was before it
+    MariaDB, of a change during which no feed read along, knows only what there is now: what was before it
     is then what we know.
     """
     known = None if before is None else relation_in(catalog, before.name)

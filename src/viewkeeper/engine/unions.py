@@ -126,7 +126,7 @@ def _divided_delivery(
 def _told_apart(
     delivery: Delivery, end: Mapping[str, Position], compare: Compare
 ) -> Iterator[FeedItem | TransactionBlock]:
-    """The items, with a stretch across the end told singly."""
+    """The items, with a block across the end told singly."""
     for item in delivery.items:
         if isinstance(item, TransactionBlock):
             first = item.position_of(int(item.marks[0]))

@@ -83,10 +83,10 @@ class View:
 
     @property
     def choice(self) -> Choice:
-        """Who keeps it; raises UsageError where nobody can as it is declared.
+        """Who keeps it; raises UsageError where no protocol can as it is declared.
 
-        A view that has evolved may have lost what its protocol needs. Nobody asked for that, so it is
-        kept by whoever can.
+        A view that has evolved may have lost what its protocol needs. No person asked for that, so it is
+        kept by any protocol that can.
         """
         if self.origin or self.evolved is not None:
             return choice_for_evolved(self.definition)
@@ -94,7 +94,7 @@ class View:
 
 
 def choice_for_evolved(definition: ViewDefinition) -> Choice:
-    """Who keeps a view that has followed its sources; raises UsageError where nobody can."""
+    """Who keeps a view that has followed its sources; raises UsageError where no protocol can."""
     try:
         return choice_for(definition)
     except UsageError:

@@ -2,7 +2,7 @@
 
 One duty: to decide what a change of a source's schema does to a view, to rewrite the view where that is possible, and to
 say how its new extent comes from the old one. Pure. It must not know where data lies, nor when a change is taken: that is
-the engine's (`engine.evolving`), for one view as for many, simulated and live.
+the engine's (`engine.schema_barrier`), for one view as for many, simulated and live.
 
 | module | |
 |---|---|

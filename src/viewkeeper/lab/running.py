@@ -83,7 +83,7 @@ def _tell_failure(outcome: Outcome) -> None:
 def tell_contradiction(
     trial: Trial, seed: int, error: InvariantViolated, *, verb: str, as_json: bool
 ) -> None:
-    """A run without a verdict: the protocol broke an invariant of its own, or waits for ever."""
+    """A run without a verdict: the protocol broke one of its invariants, or waits for ever."""
     document = {"protocol": trial.name, "seed": seed} | trial.as_dict()
     heading, replay = f"{trial.name}, seed {seed}", trial.command(seed, verb)
     write_contradiction(heading, document, error, replay, as_json=as_json)

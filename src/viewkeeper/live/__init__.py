@@ -12,5 +12,5 @@ nothing. Follow a transaction from `feeds` through `driver` and `group_work` to 
 | `questions` | what sources and stores are asked, and changes as tables |
 | `reading` | whole relations at exactly one cut: loads, adaptations, virtual views |
 | `auditing` | views computed again from their sources, to be compared |
-| `standing`, `evolution_log`, `json_files`, `memory`, `faults` | what is not shown yet; schema changes told to people; small files; helpers |
+| `standing`, `evolution_log`, `json_files`, `process_memory` | what is not shown yet; schema changes for people to decide; small files; memory that goes back to the system |
 """

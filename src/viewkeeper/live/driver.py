@@ -1,7 +1,7 @@
 """Drives the engine live: takes events to it from every thread, and hands its actions on to be carried out.
 
 One lock is held while the engine takes a step, and no longer: a step asks no database and writes no file. Each
-group's actions are carried out in order by a thread of its own (`group_work`), the feeds' at once. Nothing is decided
+group's actions are carried out in order by its own thread (`group_work`), the feeds' at once. Nothing is decided
 here.
 """
 
@@ -42,7 +42,7 @@ class Driver:
     """The engine of a run, its clock, and the threads of its groups."""
 
     def __init__(self, engine: Engine, around: Context, feeds: Feeds) -> None:
-        """``feeds`` are set going by whoever made them, after `begin`."""
+        """The caller starts ``feeds``, after `begin`."""
         self.engine = engine
         self._around = around
         self._feeds = feeds
@@ -165,7 +165,7 @@ class Driver:
             self._take(self.engine.read_again(source, position, self.now()))
 
     def note_at_rest(self) -> None:
-        """All rest: have the ledger say where they stand, for whoever begins there."""
+        """All rest: have the ledger say where they stand, for a run that begins there."""
         with self._changed:
             for group in self.engine.groups:
                 self._take((group.number, action) for action in group.note_at_rest())
@@ -211,7 +211,7 @@ class Driver:
 
     # -- what others ask ---------------------------------------------------------------------------
 
-    def asked(self, answer: Callable[[Engine], Any]) -> Any:
+    def inspect(self, answer: Callable[[Engine], Any]) -> Any:
         """Something of the engine, between two steps."""
         with self._changed:
             return answer(self.engine)

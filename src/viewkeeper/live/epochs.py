@@ -21,10 +21,10 @@ import pyarrow.compute as pc
 
 from viewkeeper.algebra.types import Schema
 from viewkeeper.coding import together
-from viewkeeper.engine.messages import CommitDefinitions
+from viewkeeper.engine.messages import CommitDefinitions, Positions
 from viewkeeper.engine.stored_changes import changes_to_json
 from viewkeeper.engine.view import View
-from viewkeeper.live.faults import failpoint
+from viewkeeper.failpoints import failpoint
 from viewkeeper.protocols.messages import TXN
 from viewkeeper.sources.interface import Position, Source
 from viewkeeper.sources.transaction_block import Numbers
@@ -37,8 +37,6 @@ from viewkeeper.warehouse.entries import Definition, Entry, ViewState
 from viewkeeper.warehouse.places import DifferentHistory, Places, SourcePlaces, place_of
 from viewkeeper.warehouse.warehouse import Warehouse
 from viewkeeper.warehouse.writer import Writer
-
-Cut = Mapping[str, Position]
 
 
 @dataclass(frozen=True)
@@ -64,11 +62,11 @@ class Epochs:
         self,
         writer: Writer,
         sources: Mapping[str, Source],
-        confirm: Callable[[Cut], None],
+        confirm: Callable[[Positions], None],
         rebuilt: Mapping[str, str] | None = None,
         resting: Mapping[str, str | None] | None = None,
     ) -> None:
-        """``confirm`` is told what every view has: the sources may forget it.
+        """``confirm`` gets what every view has: the sources may forget it.
 
         ``rebuilt`` and ``resting`` as the pipeline has them.
         """
@@ -79,7 +77,7 @@ class Epochs:
         self._confirm = confirm
         self._lock = threading.Lock()
         # How far views have come that wait for their next transaction, where no entry says it yet.
-        self._at_rest: dict[str, Cut] = {}
+        self._at_rest: dict[str, Positions] = {}
         self._rest_lock = threading.Lock()
         # Ties between views that the ledger does not know yet.
         self._ties: list[frozenset[str]] = []
@@ -103,7 +101,7 @@ class Epochs:
         numbers: Numbers,
         states: Sequence[int],
         tables: Mapping[str, Sequence[pa.Table]],
-        cuts: Mapping[str, Cut],
+        cuts: Mapping[str, Positions],
         places: Callable[[], Mapping[str, SourcePlaces] | None] = lambda: None,
     ) -> Entry:
         """A group's transactions of these numbers, which bring each of its views to its cut.
@@ -120,14 +118,12 @@ class Epochs:
             last = first + states[-1]
             found = places() if self._is_shared(cuts) else None
             told = "" if found is None else Places(frozenset(cuts), found).encoded()
-            return self._committed(
-                first_txn=first, last_txn=last, views=views, cuts=cuts, places=told
-            )
+            return self._commit(first_txn=first, last_txn=last, views=views, cuts=cuts, places=told)
 
     def fill(
         self,
         filled: Iterable[FilledView],
-        cuts: Mapping[str, Cut],
+        cuts: Mapping[str, Positions],
         others: CommitDefinitions | None = None,
     ) -> Entry:
         """New views, whole, with their stores, as they are at their cuts; and what became of other views."""
@@ -150,19 +146,19 @@ class Epochs:
         if others is not None:
             definitions |= _other_definitions(others)
             parts["taken"] = _taken(others)
-        anew = {name: reason for name, reason in self._rebuilt.items() if name in definitions}
-        if not anew:
+        refilled = {name: reason for name, reason in self._rebuilt.items() if name in definitions}
+        if not refilled:
             return self._standing(**parts)
         with self._lock:
             latest = self.writer.latest
-            for name, reason in anew.items():
+            for name, reason in refilled.items():
                 story = _rebuilding(reason, latest, name, cuts.get(name, {}))
                 definitions[name] = replace(definitions[name], rebuilt=story)
-            # A state of its own: whoever asks for an older number gets what was shown then.
+            # A separate state: a reader who asks for an older number gets what was shown then.
             next_txn = latest.last_txn + 1
             parts["places"] = Places(frozenset(definitions), {}).encoded()
-            entry = self._committed(first_txn=next_txn, last_txn=next_txn, **parts)
-            self._rebuilt = {n: r for n, r in self._rebuilt.items() if n not in anew}
+            entry = self._commit(first_txn=next_txn, last_txn=next_txn, **parts)
+            self._rebuilt = {n: r for n, r in self._rebuilt.items() if n not in refilled}
             return entry
 
     def stored(self, view: str, stores: Iterable[Store]) -> dict[str, pa.Table]:
@@ -173,14 +169,14 @@ class Epochs:
             for store in stores
         }
 
-    def advance(self, cuts: Mapping[str, Cut]) -> Entry:
+    def advance(self, cuts: Mapping[str, Positions]) -> Entry:
         """Nothing happened for these views up to their cuts; they and the sources take note of it."""
         return self._standing(cuts=cuts)
 
-    def rest(self, cuts: Mapping[str, Cut]) -> None:
+    def rest(self, cuts: Mapping[str, Positions]) -> None:
         """Views of one group that have nothing to commit have come so far.
 
-        The next entry says it, whoever commits it; at once, if one of another group has come further:
+        The next entry says it, whichever group commits it; at once, if a view of another group is further:
         readers of both wait for that (`warehouse.one_cut`).
         """
         with self._rest_lock:
@@ -219,15 +215,15 @@ class Epochs:
     def _standing(self, **parts: Any) -> Entry:
         with self._lock:
             last = self.writer.latest.last_txn
-            return self._committed(first_txn=last + 1, last_txn=last, **parts)
+            return self._commit(first_txn=last + 1, last_txn=last, **parts)
 
-    def _committed(self, **parts: Any) -> Entry:
-        entry = self._written(**parts)
+    def _commit(self, **parts: Any) -> Entry:
+        entry = self._write(**parts)
         self._tell_late()
         return entry
 
-    def _written(self, **parts: Any) -> Entry:
-        cuts: Mapping[str, Cut] = parts.pop("cuts", {})
+    def _write(self, **parts: Any) -> Entry:
+        cuts: Mapping[str, Positions] = parts.pop("cuts", {})
         dropped: frozenset[str] = parts.get("dropped", frozenset())
         known = {v: s for v, s in self.writer.latest.views.items() if v not in dropped}
         with self._rest_lock:
@@ -257,10 +253,10 @@ class Epochs:
         """Views at rest that came too late for an entry that they hold back get one of their own."""
         while self._late():
             last = self.writer.latest.last_txn
-            self._written(first_txn=last + 1, last_txn=last)
+            self._write(first_txn=last + 1, last_txn=last)
 
     def _late(self) -> bool:
-        """Whether a view at rest has come further than the ledger says, and another waits for it there."""
+        """Whether a view at rest is further than the ledger says, and another waits for it there."""
         latest = self.writer.latest
         with self._rest_lock:
             resting = {
@@ -278,7 +274,7 @@ class Epochs:
             if name != view
         )
 
-    def _is_shared(self, cuts: Mapping[str, Cut]) -> bool:
+    def _is_shared(self, cuts: Mapping[str, Positions]) -> bool:
         """Whether a view that is not among these reads a source of theirs."""
         sources = {source for cut in cuts.values() for source in cut}
         return any(
@@ -286,18 +282,20 @@ class Epochs:
             for name, state in self.writer.latest.shown_views.items()
         )
 
-    def _earliest(self, news: Mapping[str, Cut], dropped: frozenset[str]) -> dict[str, Position]:
+    def _earliest(
+        self, news: Mapping[str, Positions], dropped: frozenset[str]
+    ) -> dict[str, Position]:
         """For each source, the position that every view which reads it has reached."""
-        cuts: dict[str, Cut] = {
+        cuts: dict[str, Positions] = {
             view: state.positions
             for view, state in self.writer.latest.views.items()
             if view not in dropped
             and not state.definition.has_ended
-            # One that is about to be filled anew needs nothing from where it stood, and that may be
+            # One that is about to be refilled needs nothing from where it stood, and that may be
             # in a log which the source no longer has: it can't even be compared.
             and view not in self._rebuilt
         }
-        # Where a source can't go on, nobody waits for it: its views will be filled anew.
+        # A source that can't go on holds no one up: its views will be refilled.
         for view, broken in self._resting.items():
             cuts[view] = {name: at for name, at in cuts.get(view, {}).items() if name != broken}
         for view, cut in news.items():
@@ -305,8 +303,8 @@ class Epochs:
         return earliest(cuts.values(), self._sources)
 
 
-def _is_ahead(other: ViewState, state: ViewState, cut: Cut) -> bool:
-    """Whether the other view stands beyond what the ledger says of this one, which has come further."""
+def _is_ahead(other: ViewState, state: ViewState, cut: Positions) -> bool:
+    """Whether the other view stands beyond what the ledger says of this one, which is further."""
     try:
         return any(
             not place_of(other.positions[source]).is_upto(place_of(state.positions[source]))
@@ -318,7 +316,7 @@ def _is_ahead(other: ViewState, state: ViewState, cut: Cut) -> bool:
         return False
 
 
-def _is_further(cut: Cut, state: ViewState) -> bool:
+def _is_further(cut: Positions, state: ViewState) -> bool:
     """Whether a cut is beyond where the ledger says that the view stands, and behind it nowhere."""
     known = {source: state.positions.get(source) for source in cut}
     try:
@@ -330,8 +328,8 @@ def _is_further(cut: Cut, state: ViewState) -> bool:
         return False
 
 
-def _rebuilding(reason: str, latest: Entry, view: str, cut: Cut) -> dict[str, Any]:
-    """What the ledger says of a view that was filled anew: what lies between is shown by no state."""
+def _rebuilding(reason: str, latest: Entry, view: str, cut: Positions) -> dict[str, Any]:
+    """What the ledger says of a view that was refilled: what lies between is shown by no state."""
     before = latest.views.get(view)
     return {
         "reason": reason,
@@ -372,7 +370,7 @@ def _stores_of(views: Iterable[str], entry: Entry) -> Iterator[str]:
     return (name for name in entry.views if owner_of(name) in owners)
 
 
-def earliest(cuts: Iterable[Cut], sources: Mapping[str, Source]) -> dict[str, Position]:
+def earliest(cuts: Iterable[Positions], sources: Mapping[str, Source]) -> dict[str, Position]:
     """For each source, the earliest of its positions in some cuts."""
     found: dict[str, Position] = {}
     for cut in cuts:

@@ -116,7 +116,7 @@ class EvolutionLog:
 
 
 def change_key(plan: Foreseen) -> str:
-    """The same for one change at one place of its source, whoever meets it and when."""
+    """The same for one change at one place of its source, in every run and at any time."""
     place = json.dumps(dict(plan.reported.position), sort_keys=True, default=str)
     named = f"{plan.reported.source} {plan.reported.relation} {place}"
     return hashlib.sha256(named.encode()).hexdigest()[:12]

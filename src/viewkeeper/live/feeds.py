@@ -1,7 +1,7 @@
-"""Reads the feeds of all sources at once, each in a thread of its own, and hands on what comes.
+"""Reads the feeds of all sources at once, each in its own thread, and hands on what arrives.
 
 A thread reconnects by itself, with backoff, from where it stood. What can't be mended by trying again
-is passed on as an error, in its place. Whoever takes the deliveries may let a thread wait: then changes
+is passed on as an error, in its place. The receiver of the deliveries may let a thread wait: then changes
 stay at the source instead of filling this process's memory.
 """
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from viewkeeper.engine.deliveries import Delivery as Delivery
 from viewkeeper.errors import SourceError
-from viewkeeper.live.faults import failpoint
+from viewkeeper.failpoints import failpoint
 from viewkeeper.sources.backoff import Backoff
 from viewkeeper.sources.interface import (
     FeedItem,
@@ -28,7 +28,7 @@ from viewkeeper.sources.interface import (
 from viewkeeper.sources.transaction_block import TransactionBlock
 
 POLL_SECONDS = 0.2
-# A source is away when it could not be read for so long; shorter gaps are nobody's business.
+# Seconds without a successful read after which a source counts as away; shorter gaps are not reported.
 AWAY_SECONDS = 2.0
 ITEMS_PER_POLL_MAX = 5_000
 
@@ -125,7 +125,7 @@ class Feeds:
         """Open the source's feed again: a question to it failed, and perhaps it is shutting down.
 
         PostgreSQL does not stop before its feeds have confirmed everything, which they can't when
-        nobody may ask any more.
+        no thread may ask any more.
         """
         for reader in self._readers:
             if reader.source.name == source:
@@ -152,10 +152,10 @@ class _Reader:
         self._feeds = feeds
         self._relations = relations
         self._position = start
-        # What the relations are at that position, as far as was told.
+        # What the relations are at that position, as far as is known.
         self._known = dict(known)
         self._generation = 0
-        # Since when the source can't be read, and whether that was told.
+        # Since when the source can't be read, and whether that was reported.
         self._lost_at: float | None = None
         self._is_away = False
         self.renewed = threading.Event()
@@ -219,7 +219,7 @@ class _Reader:
             self._note_return()
             self._delays = Backoff().delays(self._randomness)
             while not self._feeds.is_stopping:
-                items = tuple(feed.poll_stretches(POLL_SECONDS, ITEMS_PER_POLL_MAX))
+                items = tuple(feed.poll_blocks(POLL_SECONDS, ITEMS_PER_POLL_MAX))
                 with self._lock:
                     if generation != self._generation or self.renewed.is_set():
                         self.renewed.clear()

@@ -25,14 +25,14 @@ from viewkeeper.errors import SourceError, invariant
 from viewkeeper.evolution.adaptation import adapted
 from viewkeeper.evolution.effects import Kind
 from viewkeeper.evolution.map_va import MapVA
+from viewkeeper.failpoints import failpoint
 from viewkeeper.live.context import Context, EpochReport, shortfall_event
 from viewkeeper.live.epochs import FilledView
 from viewkeeper.live.evolution_log import ADAPTING, APPLIED, FROZEN, PENDING, REJECTED
-from viewkeeper.live.faults import failpoint
 from viewkeeper.live.jobs import Job, StageFolder, make_job
 from viewkeeper.live.managers.live import LiveManager
 from viewkeeper.live.managers.manager_factory import ManagerFactory, filled
-from viewkeeper.live.managers.threads import ManagerThread, TakingTurns
+from viewkeeper.live.managers.threads import AlternatingManagers, ManagerThread
 from viewkeeper.live.questions.change_tables import ChangeTables
 from viewkeeper.live.questions.message_counts import MessageCounts
 from viewkeeper.live.questions.prefetching import Prefetching
@@ -47,7 +47,7 @@ from viewkeeper.spark.staged import Staging
 from viewkeeper.views.definition import RelationName
 from viewkeeper.views.upkeep import InitialContents
 
-# So many managers do a view's jobs alternately, where its jobs need nothing of each other.
+# Number of managers that alternate on one view. Only for views whose jobs are independent.
 ALTERNATING = 2
 # What may fail because of a source; after any other failure it is not known what the warehouse has.
 READS = (m.OpenCuts, m.FillViews, m.Prefetch)
@@ -81,14 +81,14 @@ class GroupWork:
         self._actions: queue.Queue[m.Action | None] = queue.Queue()
         self._stage = StageFolder(around.spark.tiny)
         self._changes = ChangeTables({})
-        self._managers: dict[str, ManagerThread | TakingTurns] = {}
+        self._managers: dict[str, ManagerThread | AlternatingManagers] = {}
         self._sources: tuple[str, ...] = ()
         self._cuts: dict[int, SharedCuts] = {}
         self._jobs: dict[int, Job] = {}
         self._views: Mapping[str, View] = {}
         # By number, those who wait to read whole relations.
         self.readers: dict[int, Future[Opened]] = {}
-        # The schema change that waits for a decision, and what was told of it.
+        # The schema change that waits for a decision, and what was reported of it.
         self.approval: tuple[SchemaChange, dict[str, Any]] | None = None
         self._asked_for = ""
         name = f"group-{next(iter(machine.scope.views), machine.number)}"
@@ -241,17 +241,17 @@ class GroupWork:
 
     def _manager(self, view: str, staging: Staging) -> LiveManager:
         around = self._around
-        workshop = ManagerFactory(
+        factory = ManagerFactory(
             staging, self._sources, self._changes, around.sources, around.spark, around.epochs
         )
-        return workshop.manager(self._views[view])
+        return factory.manager(self._views[view])
 
-    def _at_work(self, view: str, staging: Staging) -> ManagerThread | TakingTurns:
+    def _at_work(self, view: str, staging: Staging) -> ManagerThread | AlternatingManagers:
         manager = self._manager(view, staging)
         if not manager.takes_turns or self._around.limits.jobs_max < ALTERNATING:
             return ManagerThread(view, manager, self._step)
         others = [self._manager(view, staging) for _ in range(ALTERNATING - 1)]
-        return TakingTurns(view, [manager, *others], self._step)
+        return AlternatingManagers(view, [manager, *others], self._step)
 
     def _stop_managers(self) -> None:
         """Whatever they still do counts for nothing."""
@@ -323,7 +323,7 @@ class GroupWork:
             hint="try again when the view has taken the change",
         )
 
-    # -- what is told ------------------------------------------------------------------------------
+    # -- reports -----------------------------------------------------------------------------------
 
     def _tell(self, action: m.Action) -> None:
         around = self._around

@@ -18,7 +18,7 @@ from viewkeeper.live.questions.source_queries import Questions
 from viewkeeper.spark.staged import Staging
 from viewkeeper.spark.temporary import temporary_folder
 
-# Spark's setting that carries it from the project to whoever stages.
+# Spark's setting that carries it from the project to the code that stages.
 STAGE = "spark.viewkeeper.stage"
 
 

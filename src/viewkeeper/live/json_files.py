@@ -1,6 +1,6 @@
 """Small JSON files beside the project: read leniently, replaced as a whole.
 
-They are how processes tell each other things that no correctness hangs on: whoever reads one finds what
+They are how processes tell each other things that no correctness hangs on: a reader finds what
 somebody wrote, whole, or nothing.
 """
 
@@ -32,7 +32,7 @@ def read_json(path: Path) -> dict[str, Any]:
 def write_json(path: Path, document: Mapping[str, Any]) -> None:
     """Replace the file; raises OSError where that is not possible."""
     make_private(path.parent)
-    # Several processes may write the same file: a draft of its own for each.
+    # Several processes may write the same file: each has its own draft.
     draft = path.with_suffix(f".{os.getpid()}.new")
     try:
         with open(draft, "w", encoding="utf-8", opener=_private) as file:

@@ -26,7 +26,7 @@ from viewkeeper.live.epochs import Epochs, FilledView, earliest
 from viewkeeper.live.evolution_log import EvolutionLog
 from viewkeeper.live.feeds import Away, Back, Delivery, Failure, Feeds, Message, Remarked
 from viewkeeper.live.managers.manager_factory import filled
-from viewkeeper.live.memory import allow_huge_pages
+from viewkeeper.live.process_memory import allow_huge_pages
 from viewkeeper.live.questions.message_counts import MessageCounts
 from viewkeeper.live.questions.pacing import Pace, SourceLimits
 from viewkeeper.live.reading.bulk_reading import OnRows
@@ -85,7 +85,7 @@ class Pipeline:
         self._tell = tell
         self._driver: Driver | None = None
         self._feeds: Feeds | None = None
-        # What ended a feed: whoever waits for what it should bring would wait for ever.
+        # What ended a feed: a thread that waits for what it should bring would wait for ever.
         self._feed_failure: Exception | None = None
         allowed = source_limits or {}
         self._around = Context(
@@ -117,7 +117,7 @@ class Pipeline:
             source.check_followed(self._followed(name))
 
     def _position(self, view: str, source: str) -> Position:
-        """How far the view has come; before views had cuts of their own, all had the same."""
+        """Which positions the view has reached; before each view had its own cut, all had the same."""
         latest = self.writer.latest
         position: Position = latest.views[view].positions.get(source) or latest.positions[source]
         return position
@@ -186,7 +186,7 @@ class Pipeline:
         self._around.epochs.declare_published(v for n, v in self.views.items() if n not in new)
         self._around = replace(self._around, on_rows=on_rows)
         driver = self._begin()
-        while not driver.asked(_is_loaded) and not stopping():
+        while not driver.inspect(_is_loaded) and not stopping():
             if not new and self.waiting_for_decision is not None:
                 return  # views that are behind come to the others when somebody has decided
             self._raise_failure()
@@ -277,11 +277,11 @@ class Pipeline:
     @property
     def groups(self) -> tuple[GroupMachine, ...]:
         """The groups that keep views now; to look at, not to step."""
-        return () if self._driver is None else self._driver.asked(lambda e: tuple(e.groups))
+        return () if self._driver is None else self._driver.inspect(lambda e: tuple(e.groups))
 
     def group_of(self, view: str) -> GroupMachine:
         """The group that keeps a view; raises UsageError where none does."""
-        found: GroupMachine | None = self._at_work.asked(lambda e: e.group_of(view))
+        found: GroupMachine | None = self._at_work.inspect(lambda e: e.group_of(view))
         if found is None:
             raise not_kept(view)
         return found
@@ -300,7 +300,7 @@ class Pipeline:
 
     def paintings(self) -> list[dict[str, Any]]:
         """Every group's view update table."""
-        painted = self._at_work.asked(lambda e: [group.jobs.painted() for group in e.groups])
+        painted = self._at_work.inspect(lambda e: [group.jobs.painted() for group in e.groups])
         return list(painted)
 
     def committed_now(self) -> dict[str, Position]:
@@ -313,13 +313,13 @@ class Pipeline:
 
     def has_applied(self, targets: Mapping[str, Position]) -> bool:
         """Whether everything up to these positions is in the warehouse."""
-        return bool(self._at_work.asked(lambda e: e.has_applied(targets)))
+        return bool(self._at_work.inspect(lambda e: e.has_applied(targets)))
 
     @property
     def waiting_for_decision(self) -> tuple[GroupMachine, SchemaChange] | None:
         """A group that can't go on, and the schema change that somebody must decide on first."""
         found: tuple[GroupMachine, SchemaChange] | None
-        found = self._at_work.asked(lambda e: e.waiting_for_decision)
+        found = self._at_work.inspect(lambda e: e.waiting_for_decision)
         return found
 
     def standing(self) -> Standing:

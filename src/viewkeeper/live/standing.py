@@ -1,6 +1,6 @@
 """What a run has not shown yet: how old it is, by view and by source, and what waits for somebody's word.
 
-Moments stand here, not ages: whoever reads them later works the age out for himself, also when the run has
+Moments stand here, not ages: a reader works the age out later, also when the run has
 said nothing since. Unknown is what no feed has brought: how far a feed is behind, its source's health says.
 """
 

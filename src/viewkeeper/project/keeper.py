@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 from viewkeeper.engine.transaction_ties import Outbox, Units
 from viewkeeper.engine.view import View
 from viewkeeper.errors import SourceError, UsageError, ViewkeeperError, WarehouseError
-from viewkeeper.live.auditing.audit import Audit, audited
+from viewkeeper.live.auditing.audit import Audit, audit_view
 from viewkeeper.live.context import Limits
 from viewkeeper.live.evolution_log import EvolutionLog
 from viewkeeper.live.pipeline import Pipeline
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-# How often whoever waits for a position looks into the ledger.
+# How often a caller that waits for a position looks into the ledger.
 INCLUDED_POLL_SECONDS = 0.2
 LOST_WAIT_SECONDS = 2.0
 
@@ -346,7 +346,7 @@ class Keeper(OpenProject):
         )
 
     def reopen_source(self, name: str, *, allow_setup: bool = False) -> None:
-        """Forget all that is known of a source, and make its feed's place anew if that is allowed."""
+        """Forget all that is known of a source, and make its feed's place again if that is allowed."""
         known = self._sources.pop(name, None)
         if known is not None:
             known.close()
@@ -369,13 +369,13 @@ class Keeper(OpenProject):
             caught_up(pipeline)
             names = list(pipeline.views) if view is None else [self.known_view(view)]
             warehouse = self.warehouse()
-            return [audited(pipeline, warehouse, name) for name in names]
+            return [audit_view(pipeline, warehouse, name) for name in names]
 
     def await_included(self, source: str, position: Position, *, timeout_seconds: float) -> bool:
         """Wait until the warehouse includes the source up to a position; False when it took too long.
 
         A run of this project is asked to note it: it would do so by itself, but rarely while nothing
-        changes in a view. Whoever may not write into the project's folder waits for that.
+        changes in a view. A caller that may not write into the project's folder waits for that.
         """
         started = time.monotonic()
         if self.is_included(source, position):

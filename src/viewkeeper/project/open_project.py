@@ -59,7 +59,7 @@ class OpenProject:
         self._read: ReadViews | None = None
         # What each source was last found to have.
         self._relations: dict[str, tuple[CatalogRelation, ...]] = {}
-        # Views that are to be filled anew, and why.
+        # Views that are to be refilled, and why.
         self._rebuilt: Mapping[str, str] = {}
         # Views whose files are damaged, as the warehouse's writer found.
         self._damaged: Mapping[str, ViewkeeperError] = {}
@@ -179,7 +179,7 @@ class OpenProject:
     def known_catalog(self) -> Catalog:
         """The catalog, with the relations that views are over as they were when last heard of.
 
-        Only of views that go on from there: what one that was retired or written anew was over must not
+        Only of views that go on from there: what one that was retired or rewritten was over must not
         stand for a relation that has its name now.
         """
         known = {r.name: r for r in self.catalog.relations}
@@ -229,7 +229,7 @@ class OpenProject:
     # -- taking them again --------------------------------------------------------------------------
 
     def take_anew(self, views: Mapping[str, str], *, look_again: Collection[str] = ()) -> None:
-        """From the next pipeline on, fill these views anew, as they are written now.
+        """From the next pipeline on, refill these views, as they are written now.
 
         ``views`` gives the reason for each; ``look_again`` names sources whose schemas are read as
         they are now. Raises UsageError when one of them does not fit, and then leaves all as it was.

@@ -2,7 +2,7 @@
 
 A command that finds the warehouse held writes a file into ``.viewkeeper/requests``; the run that holds it
 takes the file up within a second and writes its answer into the same file. Every write replaces the file
-as a whole. Whoever asked removes it; what nobody fetched is removed by a later run.
+as a whole. The process that asked removes it; what it did not fetch is removed by a later run.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Requests:
     # -- for the run ------------------------------------------------------------------------------
 
     def waiting(self) -> list[Request]:
-        """All that nobody has answered, oldest first: also those that a run took and then died."""
+        """All that are not answered yet, oldest first: also those that a run took and then died."""
         found = sorted(self._all(), key=lambda request: (request.at, request.id))
         return [request for request in found if request.status in (ASKED, TAKEN)]
 
@@ -63,7 +63,7 @@ class Requests:
         write_json(self._path(request), asdict(request))
 
     def answer(self, request: Request, status: str, answer: Mapping[str, Any]) -> None:
-        """Tell whoever asked; nobody may be waiting any more."""
+        """Answer the process that asked; it may be waiting no more."""
         if self._path(request).exists():
             told = replace(request, status=status, answer=dict(answer))
             write_aside(self._path(request), asdict(told))
@@ -94,12 +94,12 @@ class Requests:
         return self._folder / f"{request.id}.json"
 
     def withdraw(self, request: Request) -> None:
-        """Nobody waits for it any more."""
+        """No process waits for it any more."""
         self._path(request).unlink(missing_ok=True)
 
-    # -- for whoever asks -------------------------------------------------------------------------
+    # -- for the process that asks ------------------------------------------------------------------
 
-    def asked(
+    def ask_and_wait(
         self,
         request: Request,
         *,

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from viewkeeper import run_events as ev
 from viewkeeper.engine.router import not_kept
 from viewkeeper.errors import SourceError, UsageError, ViewkeeperError, WarehouseError
-from viewkeeper.live.auditing.audit import audited
+from viewkeeper.live.auditing.audit import audit_view
 from viewkeeper.live.auditing.auditor import Auditor
 from viewkeeper.live.context import EpochReport, shortfall_event
 from viewkeeper.live.pipeline import Pipeline
@@ -300,7 +300,7 @@ class Running:
                 if name not in kept:
                     raise not_kept(name)
             warehouse = self._keeper.warehouse()
-            found = [audited(pipeline, warehouse, name) for name in request.views or kept]
+            found = [audit_view(pipeline, warehouse, name) for name in request.views or kept]
         except ViewkeeperError as error:
             if error.code == SCHEMA_CHANGING and pipeline.waiting_for_decision is None:
                 return  # the views take the change at once: done at one of the next looks

@@ -14,7 +14,7 @@ _SECRET_SETTING = re.compile(r"secret|password|token|credential|key", re.IGNOREC
 
 
 def secrets_of(config: ProjectConfig) -> Iterator[str]:
-    """Whatever in the project's settings nobody may read in a log."""
+    """Whatever in the project's settings must not be read in a log."""
     for source in config.sources.values():
         # A variable that is not set, or no URL: then there is no secret either.
         with suppress(UsageError):

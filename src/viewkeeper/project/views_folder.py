@@ -58,7 +58,7 @@ def view_texts(folder: Path) -> WrittenViews:
 def parsed_views(texts: Mapping[str, str], catalog: Catalog) -> dict[str, View]:
     """The views that some texts define; raises UsageError with the place in the text.
 
-    A view may read others by name. Their texts are then part of its own, as comments: when one of them
+    A view may read others by name. Their texts are then part of this one, as comments: when one of them
     changes, it changes too.
     """
     return {name: parsed_view(name, texts, catalog) for name in texts}
@@ -86,16 +86,16 @@ def read_views(
     written: WrittenViews,
     catalog: Catalog,
     stored: Mapping[str, ViewState],
-    anew: Collection[str] = (),
+    refilled: Collection[str] = (),
     knowledge: Mapping[str, Any] | None = None,
 ) -> ReadViews:
     """The views of a project, each read by itself: what is wrong with one is wrong with no other.
 
     One that the warehouse has, from the same text, is as it became: the text that it evolved to, over
     the relations as they were then; what happened to them since, its sources will tell. One that came
-    to its end with a schema change is left out until it is rebuilt, or its user writes it anew.
+    to its end with a schema change is left out until it is rebuilt, or its user rewrites it.
 
-    Those that are to be filled ``anew`` are over the relations as they are now: nobody will tell what
+    Those that are to be ``refilled`` are over the relations as they are now: no feed will say what
     happened to them in between.
     """
     views: dict[str, View] = {}
@@ -109,8 +109,8 @@ def read_views(
                 view = parsed_view(name, written.texts, catalog)
             elif not _is_from(state.definition, text):
                 view = reader.written_again(name, state.definition)
-            elif name in anew:
-                view = reader.filled_anew(name, state.definition)
+            elif name in refilled:
+                view = reader.refilled_view(name, state.definition)
             elif state.definition.has_ended:
                 ended[name] = state.definition
                 continue
@@ -140,7 +140,7 @@ class _Reader:
         view = _as_stored(name, definition, catalog, self.texts)
         return replace(view, lineage=stored_lineage(definition))
 
-    def filled_anew(self, name: str, definition: Definition) -> View:
+    def refilled_view(self, name: str, definition: Definition) -> View:
         """As it became, over the relations as they are now; else as its file says."""
         fresh = replace(definition, relations=None)
         if definition.has_ended:
@@ -217,7 +217,7 @@ def said(definition: ViewDefinition) -> tuple[str, Schema]:
 
 
 def _query_of(text: str) -> str:
-    """What a text says beside headers, comments and its form; itself where that can't be told."""
+    """What a text says beside headers, comments and its form; itself where that is not known."""
     try:
         return sqlglot.parse_one(text, dialect="spark").sql(dialect="spark", comments=False)
     except (sqlglot.errors.SqlglotError, RecursionError):
@@ -268,7 +268,7 @@ def _unreadable(name: str, detail: str) -> UsageError:
         "evolved-view-unreadable",
         f"view {name}, as it evolved, can't be read over its sources as they are now",
         detail=detail,
-        hint=f"write the names that its sources have now into views/{name}.sql: it is filled anew",
+        hint=f"write the names that its sources have now into views/{name}.sql: it is refilled",
     )
 
 

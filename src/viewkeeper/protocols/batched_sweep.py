@@ -62,7 +62,7 @@ from viewkeeper.views.level import Level
 LO, HI = "_lo", "_hi"
 FIRST, LAST = 0, 2**62
 
-# A transaction with its number in the order of arrival; of a stretch, the number of its first.
+# A transaction with its number in the order of arrival; of a block, the number of its first.
 Numbered = tuple[int, Transaction]
 
 
@@ -156,7 +156,7 @@ class BatchedSweep(ViewManager):
         self._forget_numbers()
 
     def _taken(self, size: int) -> tuple[Numbered, ...]:
-        """The first ``size`` transactions that wait; a stretch is divided where they end."""
+        """The first ``size`` transactions that wait; a block is divided where they end."""
         taken: list[Numbered] = []
         while size:
             invariant(bool(self.queue), "more transactions are wanted than have arrived")
@@ -419,11 +419,11 @@ def _last_of(numbered: Numbered) -> int:
 
 
 def _pieces(numbered: Numbered, reflects: Reflected) -> Iterator[tuple[Numbered, bool]]:
-    """A stretch in pieces that an answer reflects, or does not."""
-    number, stretch = numbered
-    for first, last, is_reflected in reflects.divided(stretch.number, stretch.last_number):
-        start = first - stretch.number
-        piece = stretch.between(start, last - stretch.number + 1)
+    """A block in pieces that an answer reflects, or does not."""
+    number, block = numbered
+    for first, last, is_reflected in reflects.divided(block.number, block.last_number):
+        start = first - block.number
+        piece = block.between(start, last - block.number + 1)
         yield (number + start, piece), is_reflected
 
 

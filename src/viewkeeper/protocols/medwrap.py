@@ -36,7 +36,7 @@ from viewkeeper.protocols.messages import (
     SourceSettled,
     TransactionArrived,
 )
-from viewkeeper.timeline import Cut, Transaction
+from viewkeeper.timeline import CutVector, Transaction
 from viewkeeper.views.definition import ViewDefinition
 from viewkeeper.views.level import Level
 
@@ -54,7 +54,7 @@ class Medwrap(Protocol):
         mediation = Mediation(definition)
         self.mediator = MedwrapMediator(mediation, extent)
         self.wrappers = {source: MedwrapWrapper(mediation, source) for source in definition.sources}
-        self._applied = Cut.start(definition.sources)
+        self._applied = CutVector.start(definition.sources)
         # Transactions that are not yet installed, and the wrapper's own number of each question.
         self._waiting: dict[tuple[str, int], Transaction] = {}
         self._questions = 0
@@ -123,7 +123,7 @@ class Medwrap(Protocol):
             case AnswerQuery(answer):
                 return self.mediator.step(answer)
 
-    def _included(self, cut: Cut) -> Iterator[Transaction]:
+    def _included(self, cut: CutVector) -> Iterator[Transaction]:
         """The transactions that the view includes from now on."""
         before, self._applied = self._applied, cut
         for source, number in cut:

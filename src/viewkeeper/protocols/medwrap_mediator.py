@@ -37,7 +37,7 @@ from viewkeeper.protocols.messages import (
 )
 from viewkeeper.protocols.sweep import Sweep
 from viewkeeper.protocols.view_manager import ViewManager
-from viewkeeper.timeline import Cut, Transaction
+from viewkeeper.timeline import CutVector, Transaction
 from viewkeeper.views.level import Level
 
 
@@ -84,7 +84,7 @@ class MedwrapMediator:
         for action in actions:
             match action:
                 case InstallChange(change, cut, transactions):
-                    numbers = Cut.of({source: self._upto[source][n] for source, n in cut})
+                    numbers = CutVector.of({source: self._upto[source][n] for source, n in cut})
                     yield InstallChange(change, numbers, transactions)
                 case AskSource():
                     yield action

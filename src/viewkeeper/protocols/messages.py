@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from viewkeeper.timeline import Cut, Transaction
+from viewkeeper.timeline import CutVector, Transaction
 from viewkeeper.views.definition import ViewDefinition
 from viewkeeper.views.level import Level
 
@@ -196,7 +196,7 @@ class InstallChange:
     """Change the view by ``change``; it then is the view at ``cut``."""
 
     change: Any
-    cut: Cut
+    cut: CutVector
     transactions: tuple[Transaction, ...]
 
 
@@ -205,14 +205,14 @@ class InstallBatch:
     """Change the view step by step: ``change`` has a column `TXN` with each row's step.
 
     Step ``numbers[i]`` belongs to ``transactions[i]``, and after it the view is the view at
-    ``cuts[i]``. (Of a stretch, the first of its steps; the cut is that after its last.) All of them
+    ``cuts[i]``. (Of a block, the first of its steps; the cut is that after its last.) All of them
     become durable together; each remains a state of its own. So do the changes of the view's
     ``stores``, by name; of these only the last state matters.
     """
 
     change: Any
     numbers: tuple[int, ...]
-    cuts: Sequence[Cut]
+    cuts: Sequence[CutVector]
     transactions: tuple[Transaction, ...]
     stores: Mapping[str, Any] = field(default_factory=dict)
 

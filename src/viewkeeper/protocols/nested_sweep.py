@@ -38,7 +38,7 @@ from viewkeeper.protocols.sweep import Sweep
 from viewkeeper.protocols.sweeping import Sweep as OneSweep
 from viewkeeper.protocols.sweeping import sweep_from
 from viewkeeper.protocols.view_manager import Place
-from viewkeeper.timeline import Cut, Transaction
+from viewkeeper.timeline import CutVector, Transaction
 from viewkeeper.views.definition import ViewDefinition
 from viewkeeper.views.level import Level
 
@@ -65,7 +65,7 @@ class NestedSweep(Sweep):
         return () if self.current is None else (self.current, *self.absorbed)
 
     @property
-    def now(self) -> Cut:
+    def now(self) -> CutVector:
         """The applied cut with everything the composite has absorbed."""
         cut = self.applied
         for transaction in self.composite:

@@ -25,7 +25,7 @@ from viewkeeper.algebra.expressions import Column, Comparison, conjunction
 from viewkeeper.protocols.messages import Action, AnswerArrived, Assumptions
 from viewkeeper.protocols.sweeping import Sweep, branches_of, sweeps_of
 from viewkeeper.protocols.view_manager import ViewManager
-from viewkeeper.timeline import Cut, Transaction
+from viewkeeper.timeline import CutVector, Transaction
 from viewkeeper.views.assembly import Assembly
 from viewkeeper.views.definition import ViewDefinition
 from viewkeeper.views.level import Level
@@ -65,7 +65,7 @@ class ParallelSweep(ViewManager):
 
     def __init__(self, definition: ViewDefinition, extent: Any) -> None:
         super().__init__(definition, extent)
-        self.queue: deque[tuple[Transaction, Cut]] = deque()
+        self.queue: deque[tuple[Transaction, CutVector]] = deque()
         self._flights: dict[int, _Flight] = {}
         self._started = 0
 
@@ -96,7 +96,7 @@ class ParallelSweep(ViewManager):
             else:
                 return
 
-    def _start(self, transaction: Transaction, before: Cut) -> Iterator[Action]:
+    def _start(self, transaction: Transaction, before: CutVector) -> Iterator[Action]:
         self._started += 1
         flight = _Flight(transaction, list(sweeps_of(self, transaction, before)))
         self._flights[self._started] = flight

@@ -64,7 +64,7 @@ from viewkeeper.protocols.tokens import (
     visited,
     without_nothing,
 )
-from viewkeeper.timeline import Cut
+from viewkeeper.timeline import CutVector
 from viewkeeper.views.assembly import Assembly
 from viewkeeper.views.definition import RelationName, ViewDefinition
 
@@ -154,7 +154,7 @@ class _Demand:
 
     query: int
     refresh: int
-    goal: Cut | None = None
+    goal: CutVector | None = None
 
 
 class QuiescentWarehouse(Machine):
@@ -168,7 +168,7 @@ class QuiescentWarehouse(Machine):
         self._holder: str | None = None
         # What each node asked for, and what each node had put in when the token came back from it.
         self._asked = dict.fromkeys(self.ring, 0)
-        self._cut = Cut.start(self.ring)
+        self._cut = CutVector.start(self.ring)
         # Refreshes that the warehouse wants by itself, and the last one each node was visited for.
         self._refreshes = 0
         self._refreshed = dict.fromkeys(self.ring, 0)

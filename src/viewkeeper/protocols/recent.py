@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from viewkeeper.protocols.messages import Reflected
-from viewkeeper.timeline import Cut, Transaction
+from viewkeeper.timeline import CutVector, Transaction
 from viewkeeper.views.definition import Occurrence
 
 
@@ -68,7 +68,7 @@ class RecentTransactions:
                 total = signed if total is None else total + signed
         return total
 
-    def forget(self, applied: Cut) -> None:
+    def forget(self, applied: CutVector) -> None:
         """Drop what no answer can need any more.
 
         A transaction can go when it is applied (so that everything from now on wants it) and every
@@ -79,6 +79,6 @@ class RecentTransactions:
             floors = [floor for asked, floor in self._open.values() if asked == source]
             bound = min([self._settled[source], applied[source], *floors])
             if known and next(iter(known)) <= bound:
-                # They came in the order of their numbers. A stretch stays until all of it can go.
+                # They came in the order of their numbers. A block stays until all of it can go.
                 kept = {n: each for n, each in known.items() if each.last_number > bound}
                 self._by_source[source] = kept

@@ -46,7 +46,7 @@ from viewkeeper.protocols.tokens import (
     visited,
     without_nothing,
 )
-from viewkeeper.timeline import Cut
+from viewkeeper.timeline import CutVector
 from viewkeeper.views.definition import RelationName, ViewDefinition
 
 
@@ -72,7 +72,7 @@ class Ring(RingProtocol):
             source: RingNode(definition, source, contents, one_at_a_time=one_at_a_time)
             for source in ring
         }
-        token = Token.empty(0, ring, Cut.start(ring))
+        token = Token.empty(0, ring, CutVector.start(ring))
         return RingSystem(Ring.name, nodes, RingWarehouse(), (PassToken(ring[0], token),))
 
 

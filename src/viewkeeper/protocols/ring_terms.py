@@ -35,7 +35,7 @@ from viewkeeper.protocols.ring import RingNode
 from viewkeeper.protocols.ring_machines import NumberedIncrements, RingProtocol, RingSystem
 from viewkeeper.protocols.ring_messages import Action, PassToken
 from viewkeeper.protocols.tokens import Increment, Token, require_linear, sources_of, visited
-from viewkeeper.timeline import Cut, Transaction
+from viewkeeper.timeline import CutVector, Transaction
 from viewkeeper.views.definition import RelationName, ViewDefinition
 
 
@@ -63,7 +63,7 @@ class RingTerms(RingProtocol):
         }
         rings = [sources_of(term) for term in definition.terms]
         tokens = tuple(
-            PassToken(ring[0], Token.empty(term, ring, Cut.start(ring)))
+            PassToken(ring[0], Token.empty(term, ring, CutVector.start(ring)))
             for term, ring in enumerate(rings)
         )
         return RingSystem(RingTerms.name, nodes, TermsWarehouse(definition, nothing), tokens)
@@ -122,7 +122,7 @@ class TermsWarehouse(NumberedIncrements):
             for source in definition.sources
         }
         self._next = dict.fromkeys(range(len(definition.terms)), 1)
-        self._cut = Cut.start(definition.sources)
+        self._cut = CutVector.start(definition.sources)
 
     def _due(self) -> Iterator[Action]:
         """Install every change whose increments are next in all of its terms."""

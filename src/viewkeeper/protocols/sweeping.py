@@ -18,7 +18,7 @@ from typing import Any
 from viewkeeper.protocols.messages import Part, Reflected
 from viewkeeper.protocols.recent import RecentTransactions
 from viewkeeper.protocols.view_manager import Place, ViewManager
-from viewkeeper.timeline import Cut, Transaction
+from viewkeeper.timeline import CutVector, Transaction
 from viewkeeper.views.assembly import Assembly
 
 
@@ -68,7 +68,9 @@ class Sweep:
         return self.joined(answer)
 
 
-def sweeps_of(manager: ViewManager, transaction: Transaction, before: Cut) -> tuple[Sweep, ...]:
+def sweeps_of(
+    manager: ViewManager, transaction: Transaction, before: CutVector
+) -> tuple[Sweep, ...]:
     """The sweeps whose results add up to the view change of one transaction.
 
     ``before`` is the cut that the view change starts from: all that arrived earlier.
@@ -86,7 +88,7 @@ def sweep_from(
     manager: ViewManager,
     place: Place,
     change: Any,
-    wanted: Cut,
+    wanted: CutVector,
     within: frozenset[str] | None = None,
 ) -> Sweep:
     """A sweep from a change at one occurrence, all others wanted at one cut."""
@@ -102,7 +104,7 @@ def _telescoped(
     place: Place,
     places: tuple[Place, ...],
     transaction: Transaction,
-    before: Cut,
+    before: CutVector,
 ) -> Sweep:
     sweep = sweep_from(manager, place, manager.prepared_change(place, (transaction,)), before)
     after = {alias for term, alias in places[: places.index(place)] if term == place[0]}

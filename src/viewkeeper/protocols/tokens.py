@@ -29,7 +29,7 @@ from typing import Any
 
 from viewkeeper.algebra.expressions import FALSE
 from viewkeeper.errors import UsageError
-from viewkeeper.timeline import Cut, Transaction, summed_changes
+from viewkeeper.timeline import CutVector, Transaction, summed_changes
 from viewkeeper.views.assembly import Assembly
 from viewkeeper.views.definition import RelationName, Term, ViewDefinition
 
@@ -44,12 +44,12 @@ class Entry:
 
     source: str
     since: int
-    cut: Cut
+    cut: CutVector
     rows: Any
     covers: frozenset[str]
 
     @property
-    def before(self) -> Cut:
+    def before(self) -> CutVector:
         """Where the term stands in the serial order just before this change."""
         return self.cut.advanced(self.source, self.since)
 
@@ -65,13 +65,13 @@ class Token:
     term: int
     ring: tuple[str, ...]
     entries: tuple[Entry | None, ...]
-    cut: Cut
+    cut: CutVector
     number: int = 0
     # Whether the node may put its own changes in; always, unless the warehouse drives the refresh.
     gathers: bool = True
 
     @classmethod
-    def empty(cls, term: int, ring: tuple[str, ...], cut: Cut) -> Token:
+    def empty(cls, term: int, ring: tuple[str, ...], cut: CutVector) -> Token:
         """[⊥, …, ⊥], at a cut that is the view's own."""
         return cls(term, ring, (None,) * len(ring), cut)
 
@@ -102,7 +102,7 @@ class Increment:
     source: str
     upto: int
     change: Any
-    cut: Cut
+    cut: CutVector
 
 
 # -- a node's own data --------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from viewkeeper.protocols.messages import (
     TransactionsArrived,
 )
 from viewkeeper.protocols.recent import RecentTransactions
-from viewkeeper.timeline import Cut, Cuts, Transaction
+from viewkeeper.timeline import CutVector, CutVectors, Transaction
 from viewkeeper.views.assembly import Assembly
 from viewkeeper.views.definition import Occurrence, ViewDefinition
 
@@ -53,7 +53,7 @@ class ViewManager(Protocol):
         self.sources = sources or definition.sources
         self.recent = RecentTransactions(self.sources)
         self._arrived = dict.fromkeys(self.sources, 0)
-        self.applied = Cut.start(self.sources)
+        self.applied = CutVector.start(self.sources)
         self._questions = 0
         self._open: dict[int, Any] = {}
 
@@ -133,9 +133,9 @@ class ViewManager(Protocol):
         self.recent.add(transactions)
 
     @property
-    def arrived(self) -> Cut:
+    def arrived(self) -> CutVector:
         """The last transaction of each source that has arrived."""
-        return Cut.of(self._arrived)
+        return CutVector.of(self._arrived)
 
     @property
     def is_idle(self) -> bool:
@@ -161,19 +161,19 @@ class ViewManager(Protocol):
         self.advanced(transactions)
         return InstallChange(change, self.applied, transactions)
 
-    def advanced(self, transactions: tuple[Transaction, ...]) -> Cuts:
+    def advanced(self, transactions: tuple[Transaction, ...]) -> CutVectors:
         """Count the transactions as applied; the cut after each of them."""
         before, numbers = self.applied, dict(self.applied)
         for transaction in transactions:
             if transaction.number != numbers[transaction.source] + 1:
                 raise InvariantViolated(
                     f"{transaction} can't be installed now",
-                    detail=f"the view stands at {Cut.of(numbers)}",
+                    detail=f"the view stands at {CutVector.of(numbers)}",
                 )
             numbers[transaction.source] = transaction.last_number
-        self.applied = Cut.of(numbers)
+        self.applied = CutVector.of(numbers)
         self.recent.forget(self.applied)
-        return Cuts(before, transactions)
+        return CutVectors(before, transactions)
 
     # -- what a transaction means to the view ------------------------------------------------------
 

@@ -16,7 +16,7 @@ from viewkeeper.simulator.kernel.exploration import explore_all
 from viewkeeper.simulator.kernel.world import Choice, Network
 from viewkeeper.simulator.scenario import Scenario
 from viewkeeper.simulator.world import World
-from viewkeeper.timeline import Cut
+from viewkeeper.timeline import CutVector
 
 
 @dataclass
@@ -73,7 +73,10 @@ class _Judging:
                 self.result.first_violation, self.result.first_path = missed[0], path
 
     def _judged(
-        self, states: tuple[Any, ...], claims: tuple[Cut, ...], delivered: tuple[str, ...] | None
+        self,
+        states: tuple[Any, ...],
+        claims: tuple[CutVector, ...],
+        delivered: tuple[str, ...] | None,
     ) -> tuple[Verdict, Verdict | None]:
         """The verdict on a history, and that over the order of delivery where it is promised."""
         views, shown = [self.scenario.definition], [(state,) for state in states]

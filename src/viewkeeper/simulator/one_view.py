@@ -12,7 +12,7 @@ from viewkeeper.protocols.messages import TXN, InstallBatch, InstallChange
 from viewkeeper.simulator.kernel.journal import Journal, Told, rows_text
 from viewkeeper.simulator.kernel.world import Act, Channel, Commit, Network, Node, Reveal, World
 from viewkeeper.simulator.source import ScriptedSource
-from viewkeeper.timeline import Cut
+from viewkeeper.timeline import CutVector
 
 
 class OneViewWorld(World):
@@ -28,7 +28,7 @@ class OneViewWorld(World):
     ) -> None:
         super().__init__(nodes, channels, network, journal)
         self.states: list[Any] = [extent]
-        self.claims: list[Cut] = [Cut.start(self.sources)]
+        self.claims: list[CutVector] = [CutVector.start(self.sources)]
         if journal is not None:
             journal.begun(extent)
 

@@ -1,7 +1,7 @@
 """What every kind of source offers: its schema, a feed, exact cuts, queries at a cut, health.
 
 All compensation rests on one sentence: *we know exactly which transactions an answer reflects.* A
-`Cut` is how a source keeps that promise: it answers queries and says, of any transaction of the
+`Snapshot` is how a source keeps that promise: it answers queries and says, of any transaction of the
 feed, whether those answers reflect it. The caller's duty: use an answer only after the feed has
 delivered everything up to the cut's `bound`, because only then is every reflected transaction known.
 
@@ -96,7 +96,7 @@ class SchemaChange:
     before: RelationSchema | None
     after: RelationSchema | None
     statement: str
-    # Whether the contents changed without row changes in the feed: the relation must be read anew.
+    # Whether the contents changed without row changes in the feed: the relation must be read again.
     # TRUNCATE comes as a change with ``before == after`` and ``rewrites``.
     rewrites: bool
     # Old name to new name, for columns that were renamed and are otherwise what they were.
@@ -198,7 +198,7 @@ class Closable(ABC):
         self.close()
 
 
-class Cut(Closable):
+class Snapshot(Closable):
     """A read of the source at one exact cut; closing it releases what the source holds for it.
 
     `reflects` and `bound` stay good after closing. Used by one thread at a time.
@@ -220,9 +220,9 @@ class Cut(Closable):
         """`reflects` of each of them."""
         return [self.reflects(transaction) for transaction in transactions]
 
-    def reflects_stretch(self, stretch: TransactionBlock) -> list[bool]:
+    def reflects_block(self, block: TransactionBlock) -> list[bool]:
         """`reflects` of each of its transactions."""
-        return self.reflects_each(stretch.transactions())
+        return self.reflects_each(block.transactions())
 
     @abstractmethod
     def read(self, question: KeyedRead) -> Iterator[pa.RecordBatch]:
@@ -243,7 +243,7 @@ class Cut(Closable):
     def share(self) -> Mapping[str, Any] | None:
         """JSON-able data with which another process reads at this very cut; None where it can't."""
 
-    def twin(self) -> Cut | None:
+    def twin(self) -> Snapshot | None:
         """Another connection at this very cut, for another thread; None where there can be none."""
         return None
 
@@ -277,7 +277,7 @@ def cut_lost(source: str, detail: str) -> SourceError:
 
 
 def cut_overtaken(source: str, detail: str) -> SourceError:
-    """What a cut raises once an owner has changed one of its tables, or waits to: it kept nobody waiting."""
+    """What a cut raises once an owner has changed one of its tables, or waits to: it kept no owner waiting."""
     return SourceError(
         "cut-overtaken",
         f"a cut of source {source} was overtaken by a change of its tables",
@@ -308,21 +308,21 @@ class Feed(Closable):
 
     # Everything up to here has been delivered; moves with every item, `Progress` included.
     position: Position
-    # As `Cut.life`.
+    # As `Snapshot.life`.
     life: str = ""
 
     @abstractmethod
     def poll(self, timeout_seconds: float, items_max: int = 10_000) -> list[FeedItem]:
-        """What has come, waiting at most so long for the first item; empty when nothing came.
+        """What has arrived, after waiting at most this long for the first item; empty when nothing came.
 
         Raises SourceError: retryable after a lost connection (`Source.feed` again from the last
         position), permanent when the log has a gap (``feed-gap``): only a rebuild helps then.
         """
 
-    def poll_stretches(
+    def poll_blocks(
         self, timeout_seconds: float, items_max: int = 10_000
     ) -> Sequence[FeedItem | TransactionBlock]:
-        """As `poll`; but transactions that come by the thousand may be told as columns."""
+        """As `poll`; but transactions that come by the thousand may be given as columns."""
         return self.poll(timeout_seconds, items_max)
 
     def remarks(self) -> list[Remark]:
@@ -374,9 +374,9 @@ class Source(Closable):
         """Remove what `setup` made (slot, publication, triggers); same permission."""
 
     def renew(self, relations: Sequence[str]) -> None:
-        """Make anew what the feed needs, where it can't go on as it is; same permission as `setup`.
+        """Make again what the feed needs, where it can't go on as it is; same permission as `setup`.
 
-        What it has not delivered is given up: for sources whose views are about to be filled anew.
+        What it has not delivered is given up: for sources whose views are about to be refilled.
         """
         self.setup(relations)
 
@@ -412,7 +412,7 @@ class Source(Closable):
         """The feed after ``start``. Raises SourceError ``feed-gap`` when the log no longer has it."""
 
     @abstractmethod
-    def cut(self, relations: Sequence[str], shared: Mapping[str, Any] | None = None) -> Cut:
+    def cut(self, relations: Sequence[str], shared: Mapping[str, Any] | None = None) -> Snapshot:
         """Open a cut now, or join the one that another process shared.
 
         Without relations it reads nothing and still has a bound: what is committed now.

@@ -27,7 +27,7 @@ Numbers = npt.NDArray[np.int64]
 class ChangedRows:
     """Rows of one relation that were taken out (count −1) or put in (count 1), transaction by transaction.
 
-    ``places``: of the transaction that did it, counted from 0 in its stretch; ascending.
+    ``places``: of the transaction that did it, counted from 0 in its block; ascending.
     """
 
     schema: Schema
@@ -168,7 +168,7 @@ class TransactionBlock:
 
 
 def one_by_one(items: Iterable[FeedItem | TransactionBlock]) -> Iterator[FeedItem]:
-    """The items, with the transactions of every stretch told singly."""
+    """The items, with the transactions of every block told singly."""
     for item in items:
         if isinstance(item, TransactionBlock):
             yield from item.transactions()

@@ -36,7 +36,7 @@ from viewkeeper.algebra.types import Kind, Schema
 from viewkeeper.arrow import arrow_type
 
 Numbers = npt.NDArray[np.int64]
-# Integers within so many times their number are counted in an array, others in a hash table.
+# Integers whose range is at most this many times their number are counted in an array, others in a hash table.
 DENSE = 8
 # The key of a line that can't meet any other: a NULL.
 _NOBODY_LEFT, _NOBODY_RIGHT = -1, -2
@@ -94,7 +94,7 @@ def _by_search(mine: Numbers, theirs: Numbers) -> Matches:
 def _by_place(mine: Numbers, theirs: Numbers) -> Matches:
     least, most = theirs.min(), theirs.max()
     places = theirs - least
-    # One place more than there are numbers, for those that meet nobody.
+    # One place more than there are numbers, for those without a partner.
     counts = np.bincount(places, minlength=int(most - least) + 2)
     starts = np.cumsum(counts) - counts
     wanted = np.where((mine >= least) & (mine <= most), mine - least, len(counts) - 1)

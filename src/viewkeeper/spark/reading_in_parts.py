@@ -1,6 +1,6 @@
 """Rows that executors read by themselves, each task a part, so that they do not pass through the driver.
 
-Knows nothing of sources: what a part is, whoever hands over the reading function knows. That function
+Knows nothing of sources: what a part is, the caller that hands over the reading function knows. That function
 travels to the executors, so it must not hold on to anything of the driver's.
 """
 
@@ -35,7 +35,7 @@ def tasks_at_once(session: SparkSession) -> int:
 
 
 def read_in_parts(staging: Staging, schema: Schema, parts: int, read: ReadPart) -> SparkRelation:
-    """All parts as one relation, read once and now: afterwards nobody is asked again.
+    """All parts as one relation, read once and now: afterwards no source is asked again.
 
     ``read`` gives the rows of a part with the columns of ``schema``. Raises whatever Spark does, with
     the text of what ``read`` raised in it.

@@ -77,7 +77,7 @@ QUICK_JVM = (
 )
 
 
-# Settings of Spark that nobody may read in a list of processes.
+# Settings of Spark that must not be readable in a list of processes.
 SECRET_SETTING = re.compile(r"secret|password|token|credential|access[.]?key", re.IGNORECASE)
 
 
@@ -135,7 +135,7 @@ class Spark:
     def is_lost(self, wait_seconds: float = 0.0) -> bool:
         """Whether its JVM has ended under us; whatever is asked of it then fails, in many ways.
 
-        A process is gone a moment after its connections are: ``wait_seconds`` for whoever saw these break.
+        A process is gone a moment after its connections are: ``wait_seconds`` for a caller that saw these break.
         """
         gateway: Any = SparkContext._gateway
         process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
@@ -152,7 +152,7 @@ class Spark:
         if self._folder is None:
             return
         if self.is_lost():
-            self._context._jsc = None  # nobody is there who could be told to stop
+            self._context._jsc = None  # there is no process left that could be stopped
         folder, self._folder = self._folder, None
         self._context.stop()
         _stop_jvm()
@@ -290,7 +290,7 @@ def _context_settings(settings: SparkSettings, folder: Path) -> dict[str, str]:
         **MEANING,
     }
     if settings.is_local:
-        # Nobody on the network has business with a driver that does all the work itself.
+        # No other machine has business with a driver that does all the work itself.
         chosen |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
         if not settings.master.startswith("local-cluster"):
             # Nor other users of this machine: Spark makes up a secret for itself here.

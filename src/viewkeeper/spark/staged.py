@@ -55,10 +55,10 @@ from viewkeeper.spark.matching import can_match, is_simple, mask, matches
 from viewkeeper.spark.relation import SparkRelation
 from viewkeeper.spark.versions import versions
 
-# Up to so many rows, and pairs of rows in a join, plain Python is done before Spark has begun.
+# Up to this number of rows, and of pairs of rows in a join, plain Python is done before Spark has begun.
 IN_PROCESS_ROWS_MAX = 5_000
 IN_PROCESS_PAIRS_MAX = 50_000
-# Up to so many lines on a side, and so many bytes of pairs, Arrow joins tables before Spark has read them.
+# Up to this number of lines on a side, and of bytes of pairs, Arrow joins tables before Spark has read them.
 IN_ARROW_ROWS_MAX = 1_000_000
 IN_ARROW_BYTES_MAX = 512 * 2**20
 IN_PLAN_ROWS_MAX = 2_000

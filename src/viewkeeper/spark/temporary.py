@@ -1,7 +1,7 @@
 """Temporary folders of this process, all below one, and the end of those that killed processes left.
 
 A folder belongs to a process as long as that holds the lock of a file in it. The system lets go of a lock
-when its process dies, however it does; so whoever gets it may clear the folder away. Numbers of processes
+when its process dies, however it does; so a process that gets it may clear the folder away. Numbers of processes
 would not do: in another container, which shares the folder of temporary files, they mean others.
 """
 
@@ -19,7 +19,7 @@ from pathlib import Path
 
 _PREFIX = "viewkeeper-run-"
 _LOCK = "in-use"
-# Between its making and its locking a folder looks as if nobody had it.
+# Between its making and its locking a folder looks as if it had no owner.
 YOUNG_SECONDS = 60.0
 
 _folders: dict[Path, Path] = {}
@@ -40,7 +40,9 @@ def _locked_folder(place: Path) -> Path:
     clear_left_behind(place)
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place))
     lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
-    with contextlib.suppress(OSError):  # some network's disks know no locks: then nobody clears it
+    with contextlib.suppress(
+        OSError
+    ):  # some network's disks know no locks: then it is never cleared
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from viewkeeper.errors import UsageError, did_you_mean, nearest
 from viewkeeper.sql.sqltext import SqlText
 from viewkeeper.views.definition import ViewDefinition
-from viewkeeper.views.keeping import kept_relations
+from viewkeeper.views.kept_relations import kept_relations
 from viewkeeper.views.level import DECLARABLE, Level
 from viewkeeper.views.names import listed
 

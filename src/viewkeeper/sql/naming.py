@@ -1,4 +1,4 @@
-"""The names of a grouping's keys and aggregates, which nobody writes but outputs refer to.
+"""The names of a grouping's keys and aggregates, which no text has but outputs refer to.
 
 What an output shows as it is has that output's name; the rest is named by its text. So a query gives
 the same names however it was spelled, and printing and parsing a definition changes nothing.

@@ -1,4 +1,4 @@
-"""The steps of a view while it is read: relations of its own, each made once and named once."""
+"""The steps of a view while it is read: relations that only it has, each made once and named once."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def _placed(node: exp.Expr, token: Token) -> exp.Expr:
 
 
 class _Views(Spark):
-    """Spark SQL as views are read. Not registered under a name: nobody else should find it."""
+    """Spark SQL as views are read. Not registered under a name: no other code should find it."""
 
     class Tokenizer(Spark.Tokenizer):
         # Spark 4 reads '' inside a string as one quote.
@@ -130,17 +130,17 @@ def _tokens(text: SqlText) -> list[Token]:
         ) from None
 
 
-_STRETCH = re.compile(
+_PIECE = re.compile(
     r"--[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\"|`(?:[^`]|``)*`|[^-/'\"`]+|[-/](?!\*)",
     re.DOTALL,
 )
 
 
 def _unclosed(text: str) -> int:
-    """Where the first stretch begins that nothing closes."""
+    """Where the first piece begins that nothing closes."""
     offset = 0
-    while (stretch := _STRETCH.match(text, offset)) is not None:
-        offset = stretch.end()
+    while (piece := _PIECE.match(text, offset)) is not None:
+        offset = piece.end()
     return min(offset, max(len(text) - 1, 0))
 
 

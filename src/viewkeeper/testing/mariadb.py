@@ -60,14 +60,14 @@ class PrivateMariaDB(DatabaseServer):
         super().__init__(_SETTINGS | (_DURABLE if durable else _QUICK) | dict(settings or {}))
 
     def connect(self, database: str | None = None, **options: Any) -> pymysql.Connection:
-        """A superuser's connection of its own."""
+        """A separate connection of a superuser."""
         return pymysql.connect(
             host=LOOPBACK, port=self.port, user=SUPERUSER, database=database, charset="utf8mb4",
             **options,
         )  # fmt: skip
 
     def stop(self) -> None:
-        """End it and remove everything; nobody needs what an orderly shutdown would write."""
+        """End it and remove everything; what an orderly shutdown would write is not needed."""
         self.kill()
         super().stop()
 

@@ -27,14 +27,14 @@ kill -s KILL -- "-$0" 2>/dev/null; rm -rf "$2" """
 
 
 def free_port() -> int:
-    """A port of the loopback interface that nobody uses now."""
+    """A port of the loopback interface that is free now."""
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
         return int(probe.getsockname()[1])
 
 
 class ServerProcess:
-    """A program in a process group of its own; should we be gone without a word, a watcher ends it."""
+    """A program in its own process group; should we be gone without a word, a watcher ends it."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class TemporaryServer(ABC):
 
 
 class DatabaseServer(TemporaryServer):
-    """A private database server. Starts on construction, listens on a loopback port of its own."""
+    """A private database server. Starts on construction, listens on its own loopback port."""
 
     scheme: ClassVar[str]
     superuser: ClassVar[str]
@@ -138,7 +138,7 @@ class DatabaseServer(TemporaryServer):
             raise
 
     def url(self, database: str, user: str = "", password: str = "") -> str:
-        """A source URL; the superuser, if nobody else is named, needs no password."""
+        """A source URL; the superuser, the default, needs no password."""
         secret = f":{password}" if password else ""
         return f"{self.scheme}://{user or self.superuser}{secret}@{LOOPBACK}:{self.port}/{database}"
 

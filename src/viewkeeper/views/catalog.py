@@ -1,6 +1,6 @@
 """What the sources offer, as data: the relations a view may name, their columns and their keys.
 
-Whoever knows the sources fills it; this file knows no database.
+The caller, who knows the sources, fills it; this file knows no database.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ def pruned(definition: ViewDefinition) -> ViewDefinition:
     steps: list[Step] = []
     for step in reversed(definition.steps):
         narrow = _narrowed_step(step, used[step.name])
-        # What was only asked for by an output that nobody reads is not asked for either.
+        # What was only asked for by an output that is not read is not asked for either.
         used[step.name] = set(narrow.schema.names)
         _note_columns(narrow.terms, used)
         steps.insert(0, narrow)

@@ -1,7 +1,7 @@
 """A definition as one line of text that gives back the very same definition.
 
 SQL text is for people, and not every definition has one that reads back: steps say more than SELECT can,
-and what a schema change made of them nobody ever wrote. So a definition is also kept as what it is, a
+and what a schema change made of them stands in no file. So a definition is also kept as what it is, a
 tree of plain data: every node with the name of its class and those fields that differ from their default.
 A later version of the program may have more fields; what it does not understand it refuses.
 """

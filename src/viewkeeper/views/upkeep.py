@@ -2,7 +2,7 @@
 
 A linear view needs none. A grouped or DISTINCT term keeps an accumulator for each group, and the values
 themselves where MIN, MAX or a DISTINCT aggregate is over them. A step that is joined with something
-else keeps its rows, because nobody else could be asked for them. A base relation is kept where the
+else keeps its rows, because no source could be asked for them. A base relation is kept where the
 view says so.
 
 Knows what is kept, not who keeps it nor when it changes.
@@ -20,7 +20,7 @@ from viewkeeper.algebra.expressions import Column, Output
 from viewkeeper.algebra.types import Schema
 from viewkeeper.views.assembly import Assembly, Contents
 from viewkeeper.views.definition import LOCAL, RelationName, Term, ViewDefinition
-from viewkeeper.views.keeping import KeptRelation, copies
+from viewkeeper.views.kept_relations import KeptRelation, copies
 from viewkeeper.views.planning import Route, routes
 from viewkeeper.views.spark_sql import aggregate_sql, expression_sql
 

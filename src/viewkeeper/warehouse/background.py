@@ -74,7 +74,7 @@ class Background:
     def close(self) -> None:
         """Let the task at work finish, then stop. Close it before the writer.
 
-        Plain tables are brought to the last state: nobody comes later to do it.
+        Plain tables are brought to the last state: no one comes later to do it.
         """
         self._closing.set()
         self._thread.join()

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from viewkeeper.errors import UsageError
+from viewkeeper.failpoints import failpoint
 from viewkeeper.warehouse.checksums import Damaged, resealed
 from viewkeeper.warehouse.columns import TXN, owner_of, stored_arrow_schema
 from viewkeeper.warehouse.commits import quiet_entry
@@ -26,7 +27,6 @@ from viewkeeper.warehouse.datafiles import (
 )
 from viewkeeper.warehouse.dataframes import summed_frame
 from viewkeeper.warehouse.entries import Entry, ViewState
-from viewkeeper.warehouse.faults import failpoint
 from viewkeeper.warehouse.reading import ReadPlan, extent_plan, stored_rows, summed, view_folder
 from viewkeeper.warehouse.storage import storage_errors
 from viewkeeper.warehouse.tables import Addition, Conflict
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 # Up to here one process sums faster than Spark starts its tasks; above, memory matters.
 ARROW_ROWS_MAX = 1_000_000
 
-# While whoever commits is behind, consolidating waits until so many times as much is due.
+# While the thread that commits is behind, consolidating waits until this many times as much is due.
 PATIENCE = 4
 
 
@@ -63,7 +63,7 @@ class Amortisation:
         return max(self.fold_rows_min, self.fold_ratio * base_rows)
 
     def put_off(self) -> Amortisation:
-        """The same with more patience: reading costs more meanwhile, whoever writes has the machine."""
+        """The same with more patience: reading costs more meanwhile, the writer has the machine."""
         return Amortisation(
             fold_ratio=PATIENCE * self.fold_ratio,
             fold_rows_min=PATIENCE * self.fold_rows_min,
@@ -176,11 +176,11 @@ def _prepare(
             written = write_arrow(writer.storage, view_folder(view), rows, "changes")
             return _Prepared(view, state, work, written, state.base_txn)
         case Fold():
-            written = _folded(writer, plan, latest.last_txn)
+            written = _fold(writer, plan, latest.last_txn)
             return _Prepared(view, state, work, written, latest.last_txn)
 
 
-def _folded(writer: Writer, plan: ReadPlan, base_txn: int) -> Written:
+def _fold(writer: Writer, plan: ReadPlan, base_txn: int) -> Written:
     folder = view_folder(plan.view)
     rows = plan.base_rows + plan.log_rows
     if writer.spark is not None and rows > ARROW_ROWS_MAX:
@@ -200,7 +200,7 @@ def _install(writer: Writer, prepared: Sequence[_Prepared]) -> tuple[str, ...]:
             for done in prepared:
                 now = views.get(done.view)
                 if now is not None and now.incarnation == done.state.incarnation:
-                    views[done.view] = _installed(writer, done, now)
+                    views[done.view] = _install_one(writer, done, now)
         except BaseException:
             writer.unsettle()
             _forget(writer, prepared)
@@ -213,7 +213,7 @@ def _install(writer: Writer, prepared: Sequence[_Prepared]) -> tuple[str, ...]:
         return changed
 
 
-def _installed(writer: Writer, done: _Prepared, now: ViewState) -> ViewState:
+def _install_one(writer: Writer, done: _Prepared, now: ViewState) -> ViewState:
     """The view's state once the table names the new files instead of the old."""
     if isinstance(done.work, Fold):
         writer.list_files(done.view)

@@ -1,6 +1,6 @@
 """Data files of view tables: written, measured and checked before any table names them.
 
-delta-rs believes what an add action says, so what it is told is measured here: schema, size, row
+delta-rs believes what an add action says, so all of that is measured here: schema, size, row
 count, and the range of ``_txn`` by which readers leave files out.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 COMPRESSION = "zstd"
-# Of so many rows the values are counted to find out whether they repeat.
+# The number of rows whose values are counted to find out whether they repeat.
 CODING_SAMPLE_ROWS = 10_000
 # A dictionary that gets larger than this is given up, and the values are written out.
 DICTIONARY_BYTES_MAX = 8 * 2**20

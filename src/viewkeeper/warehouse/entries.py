@@ -70,7 +70,7 @@ class Definition:
     origin: str = ""
     relations: Json = None
     evolved: Json = None
-    # For a view that was filled anew: why, and from which positions to which no state was shown.
+    # For a view that was refilled: why, and from which positions to which no state was shown.
     rebuilt: Json = None
     tree: str = ""
     # What became of the relations that the view's files name, where names were changed or lost.
@@ -121,7 +121,7 @@ class Published:
 
     version: int
     txn: int
-    # Of the view: one number has two extents when it was filled anew without a transaction.
+    # Of the view: one number has two extents when it was refilled without a transaction.
     incarnation: int = 0
     # Of the version's files, as a view's state has one.
     seal: str = ""

@@ -60,7 +60,7 @@ def read_list(storage: Storage, folder: str, version: int) -> tuple[DataFile, ..
 
 
 def files_of(storage: Storage, folder: str, version: int) -> tuple[DataFile, ...]:
-    """The files that a version names. Raises WarehouseError when nobody knows any more."""
+    """The files that a version names. Raises WarehouseError when that is no longer known."""
     listed = read_list(storage, folder, version)
     if listed is not None:
         return listed

@@ -27,7 +27,7 @@ LENGTH = 512
 
 @dataclass(frozen=True)
 class Head:
-    """The newest entry that somebody was told of."""
+    """The newest entry that somebody has seen."""
 
     entry: int
     chain: str

@@ -1,6 +1,6 @@
 """One writer per warehouse: who holds it, and whether he is still alive.
 
-The claim is an entry in the ledger with the next *fencing token*; whoever appends it owns the
+The claim is an entry in the ledger with the next *fencing token*; the writer that appends it owns the
 warehouse, and every writer before him fails at his next append, alive or not. So nothing here has
 to be right for the data to be safe: ``_lease.json`` only tells a second writer, politely and at
 once, that there is a first one.
@@ -118,7 +118,7 @@ def check_free(
         pause(holder.ttl_seconds)
         watched, holder = holder, _found(storage)
         if holder == watched:
-            return  # it did not beat: whoever wrote it is dead, and the fence holds if not
+            return  # it did not beat: its writer is dead, and the fence holds if not
     if holder is not None and is_held(holder, me, now, is_running):
         process = holder.process
         raise WarehouseError(

@@ -13,7 +13,7 @@ an earlier one yet. So views that are read together are read at the newest *comm
 Where this does not hold, the view that is ahead goes back to before that transaction. That takes back what
 it had of its other sources, so others may have to follow: until nothing moves. No view goes back further
 than every common cut demands (cuts that hold are closed under taking the newer of two), so what is found
-is the newest one. Nobody waits for it, and nothing is read but the ledger's end.
+is the newest one. No run waits for it, and nothing is read but the ledger's end.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class DifferentHistory(Exception):
 
 
 def place_of(position: Any) -> Place:
-    """A position of any source. One of an unknown kind is a history of its own."""
+    """A position of any source. One of an unknown kind is a separate history."""
     match position:
         case {"lsn": int(lsn), "item": int(item), "system": system, "timeline": timeline}:
             return Place(f"{system}/{timeline}", (lsn, item))

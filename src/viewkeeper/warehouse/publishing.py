@@ -1,6 +1,6 @@
 """A view as a plain Delta table for other tools: its rows and nothing else, always consolidated.
 
-Written anew as a whole when the view has changed, so it costs what the view's size costs: an option per
+Rewritten as a whole when the view has changed, so it costs what the view's size costs: an option per
 view, done in the background and at the end of a run. Each version shows one state; the ledger says which.
 Several published tables at their latest versions need not show the same state.
 
@@ -17,12 +17,12 @@ import pyarrow.parquet as pq
 
 from viewkeeper.arrow import arrow_schema
 from viewkeeper.errors import WarehouseError
+from viewkeeper.failpoints import failpoint
 from viewkeeper.warehouse.checksums import checked, checked_name, seal_of
 from viewkeeper.warehouse.commits import quiet_entry
 from viewkeeper.warehouse.datafiles import COMPRESSION, DataFile, encoded, spark_error
 from viewkeeper.warehouse.dataframes import extent_frame
 from viewkeeper.warehouse.entries import Entry, Published
-from viewkeeper.warehouse.faults import failpoint
 from viewkeeper.warehouse.reading import ReadPlan, extent, extent_plan, repeated
 from viewkeeper.warehouse.recovery import repair_torn_log
 from viewkeeper.warehouse.storage import storage_errors

@@ -27,7 +27,7 @@ from viewkeeper.warehouse.states import Segment
 from viewkeeper.warehouse.storage import Storage, storage_errors
 
 VIEWS = "views"
-# So many rows at a time for whoever reads much and keeps little.
+# Rows at a time for a reader that reads much and keeps little.
 PART_ROWS = 65_536
 
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from viewkeeper.errors import WarehouseError
+from viewkeeper.failpoints import failpoint
 from viewkeeper.warehouse.checksums import Damaged, damaged, verify_file
 from viewkeeper.warehouse.columns import owner_of
 from viewkeeper.warehouse.datafiles import DataFile
 from viewkeeper.warehouse.entries import Entry, ViewState
-from viewkeeper.warehouse.faults import failpoint
 from viewkeeper.warehouse.file_lists import files_of
 from viewkeeper.warehouse.reading import check_seal, view_folder
 from viewkeeper.warehouse.storage import Storage, storage_errors
@@ -48,7 +48,7 @@ def recovered_tables(storage: Storage, entry: Entry) -> Recovered:
     found = Recovered({}, {})
     for view, state in entry.views.items():
         try:
-            found.tables[view] = _recovered(storage, view, state)
+            found.tables[view] = _recover(storage, view, state)
             check_files(storage, view, found.tables[view].files(), state)
         except Damaged as error:
             found.damaged[error.whose] = error
@@ -85,11 +85,11 @@ def check_files(storage: Storage, view: str, files: Sequence[DataFile], state: V
             verify_file(storage, path, file.size, whose)
 
 
-def _recovered(storage: Storage, view: str, state: ViewState) -> Table:
+def _recover(storage: Storage, view: str, state: ViewState) -> Table:
     folder = view_folder(view)
     repair_torn_log(storage, folder, state.version, view)
     try:
-        return _settled(storage, view, state)
+        return _settle(storage, view, state)
     except WarehouseError as error:
         if error.code != "storage-failed":
             raise
@@ -97,7 +97,7 @@ def _recovered(storage: Storage, view: str, state: ViewState) -> Table:
         raise _damaged(storage, view, state, error.detail) from error
 
 
-def _settled(storage: Storage, view: str, state: ViewState) -> Table:
+def _settle(storage: Storage, view: str, state: ViewState) -> Table:
     folder = view_folder(view)
     table = Table.open(storage, folder)
     if table is None:

@@ -87,7 +87,7 @@ def segments(entries: Sequence[Entry], view: str, after: int, upto: int) -> tupl
     if after < state.since_txn:
         raise UsageError(
             "view-replaced",
-            f"the changes of {view} after {after} can't be told",
+            f"the changes of {view} after {after} are not known",
             detail=f"the view was created or replaced as a whole at {state.since_txn}",
             hint=f"read it as of {state.since_txn}, then follow its changes from there",
         )

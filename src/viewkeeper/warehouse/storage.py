@@ -102,7 +102,7 @@ class Storage:
         return f"{_SPARK_SCHEMES.get(self.scheme, self.scheme)}://{rest}"
 
     def spark_settings(self) -> dict[str, str]:
-        """What a Spark session must be told to reach the same store (S3; else the ambient ones)."""
+        """The settings with which a Spark session reaches the same store (S3; else the ambient ones)."""
         if self.scheme not in ("s3", "s3a"):
             return {}
         known = {_S3A[name]: value for name, value in self._upper.items() if name in _S3A}

@@ -156,7 +156,7 @@ class Table:
         """Name and un-name files in one version, whose number is returned.
 
         ``replace`` un-names all there were and takes on ``schema``; without ``data_change`` the
-        table is only arranged anew. Raises `Conflict`.
+        table is only rearranged. Raises `Conflict`.
         """
         now = int(time.time() * 1000)
         actions: list[AddAction | RemoveAction] = [

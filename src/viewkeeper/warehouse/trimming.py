@@ -22,7 +22,7 @@ LOG = "_delta_log"
 
 
 def trim(writer: Writer, grace_seconds: float) -> int:
-    """Delete what nobody opens any more of the logs; the number of files."""
+    """Delete what no reader opens any more of the logs; the number of files."""
     with writer.maintenance_lock:
         # A little longer than vacuum's: it goes by the ledger, whose entries come after the commits.
         until = time.time() - 1.1 * grace_seconds

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from pyarrow.fs import FileInfo
 
 from viewkeeper.errors import WarehouseError
+from viewkeeper.failpoints import failpoint
 from viewkeeper.warehouse.columns import owner_of
 from viewkeeper.warehouse.commits import quiet_entry
-from viewkeeper.warehouse.faults import failpoint
 from viewkeeper.warehouse.file_lists import COMPLETE, files_of, list_name, read_list
 from viewkeeper.warehouse.file_lists import FOLDER as FOLDER_OF_LISTS
 from viewkeeper.warehouse.ledger import FOLDER

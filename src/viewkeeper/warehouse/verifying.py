@@ -106,7 +106,7 @@ def verify(
 def _named(
     storage: Storage, entries: tuple[Entry, ...], views: Collection[str], found: Verification
 ) -> Iterator[_Named]:
-    """The files that the states are read from; what can't be told of them is damage."""
+    """The files that the states are read from; what is not known of them is damage."""
     latest = entries[-1]
     for name, bases in bases_of(entries).items():
         view = owner_of(name) or name

@@ -2,7 +2,7 @@
 
 The order that makes a commit atomic: data files, then the views' tables, then the ledger's row.
 Until the row is there nothing happened; once it is there everything did. A process that dies in
-between leaves files and table versions that nobody names, and the next writer puts them right.
+between leaves files and table versions that nothing names, and the next writer puts them right.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 
 from viewkeeper.errors import ViewkeeperError, WarehouseError, invariant
+from viewkeeper.failpoints import failpoint
 from viewkeeper.warehouse import lease
 from viewkeeper.warehouse.checksums import LEDGER, Damaged, seal_of
 from viewkeeper.warehouse.columns import owner_of, stored_arrow_schema
@@ -39,7 +40,6 @@ from viewkeeper.warehouse.datafiles import (
 )
 from viewkeeper.warehouse.dataframes import stored_frame
 from viewkeeper.warehouse.entries import Entry, chained
-from viewkeeper.warehouse.faults import failpoint
 from viewkeeper.warehouse.file_lists import begin_lists, write_list
 from viewkeeper.warehouse.head import read_head, write_head
 from viewkeeper.warehouse.ledger import FOLDER, Ledger
@@ -79,7 +79,7 @@ class Writer:
         self.clock = clock
         # Guards everything below, and the order of ledger entries.
         self.lock = threading.RLock()
-        # Whether much waits to be committed: whoever commits may say so, and housekeeping then waits.
+        # Whether much waits to be committed: the caller may say so, and housekeeping then waits.
         self.is_behind: Callable[[], bool] = lambda: False
         # Held through a whole consolidation or vacuum: those two must not overlap.
         self.maintenance_lock = threading.RLock()
@@ -180,7 +180,7 @@ class Writer:
                 return entry
             except WarehouseError:
                 # Surely not in: the space may be needed. A store, unlike a folder, may still write
-                # what it was told to write before; there, vacuum will know.
+                # what it had to write before; there, vacuum will know.
                 is_in = self._ledger_is_stale or _is_same(self._latest, entry)
                 if self.storage.is_local and not is_in:
                     self.forget(written)
@@ -217,8 +217,8 @@ class Writer:
     def _commit_tables(self, epoch: EpochCommit, written: Mapping[str, Written]) -> dict[str, int]:
         """A new version of every table that changes, and its number. Raises `Conflict`."""
         versions = {}
-        anew = {view for view, change in epoch.views.items() if isinstance(change, Extent)}
-        for view in (anew | epoch.dropped) & self._latest.views.keys():
+        refilled = {view for view, change in epoch.views.items() if isinstance(change, Extent)}
+        for view in (refilled | epoch.dropped) & self._latest.views.keys():
             if view in self._tables:
                 self.list_files(view)
         for view, files in written.items():
@@ -410,7 +410,7 @@ class Writer:
 
 
 def _is_same(found: Entry, meant: Entry) -> bool:
-    """Whether the ledger's entry is the one we tried to append (JSON may spell its values anew)."""
+    """Whether the ledger's entry is the one we tried to append (JSON may spell its values otherwise)."""
     return (found.entry, found.token, found.committed_at) == (
         meant.entry,
         meant.token,

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import ClassVar
 
 from chaos.actions.action import Action, Rig
-from viewkeeper.live.faults import FAILPOINTS as RUN_POINTS
+from viewkeeper.failpoints import RUN_POINTS
 
 # Where a run with traffic comes by within seconds; recovery and consolidation have tests of their own.
 POINTS = (

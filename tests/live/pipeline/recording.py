@@ -22,7 +22,7 @@ class Recording:
         self.pipeline = pipeline
         self.arrivals: list[Arrival] = []
         # Of those, what came as columns.
-        self.stretches: list[TransactionBlock] = []
+        self.blocks: list[TransactionBlock] = []
         # The warehouse's numbers of the states.
         self.numbers: list[int] = []
         self.views = [v for name, v in pipeline.views.items() if views is None or name in views]
@@ -36,9 +36,7 @@ class Recording:
         if cycle is not None and self.views[0].name in cycle.views:
             self.numbers += range(cycle.entry.first_txn, cycle.entry.last_txn + 1)
             self.arrivals += singly(cycle.batch)
-            self.stretches += [
-                a.origin for a in cycle.batch if isinstance(a.origin, TransactionBlock)
-            ]
+            self.blocks += [a.origin for a in cycle.batch if isinstance(a.origin, TransactionBlock)]
 
     def catch_up(self, targets=None) -> None:
         """Go on until the warehouse has all that is committed now."""

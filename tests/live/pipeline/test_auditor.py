@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from live.pipeline.traffic import fill
-from viewkeeper.live.auditing.audit import audited
+from viewkeeper.live.auditing.audit import audit_view
 from viewkeeper.live.auditing.auditor import Auditor, AuditSettings
 from viewkeeper.project.keeper import Keeper
 from viewkeeper.reports.metrics import Metrics
@@ -127,7 +127,7 @@ def test_a_mark_goes_with_a_whole_comparison_and_not_with_a_sample(shop, running
         wrong = {"o_id": 12_345, "qty": 1, "name": "none", "rname": "nowhere"}
         assert verdict() == ("equal", "fingerprint and sample", "equal")
         put_a_wrong_row(pipeline, "a_sales", wrong)
-        found = audited(pipeline, keeper.warehouse(), "a_sales").as_dict()
+        found = audit_view(pipeline, keeper.warehouse(), "a_sales").as_dict()
         state.on_event(ViewAudited.of(found | {"incarnation": 1, "seconds": 0.5}))
         auditor._remember({"a_sales!": {"incarnation": incarnation(pipeline, "a_sales")}})
         for _ in range(3):
@@ -151,7 +151,7 @@ def test_a_wrong_store_is_found(shop, running_spark):
         auditor = Auditor(AuditSettings(every_seconds=1, keys=1), shop.folder, random.Random(7))
         assert auditor.audit(pipeline, keeper.warehouse()).verdict == "equal"
         put_a_wrong_row(pipeline, store, row)
-        assert audited(pipeline, keeper.warehouse(), "b_per_customer").stores == ("t0.groups",)
+        assert audit_view(pipeline, keeper.warehouse(), "b_per_customer").stores == ("t0.groups",)
 
 
 def incarnation(pipeline, view: str) -> int:

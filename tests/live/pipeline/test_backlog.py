@@ -12,7 +12,7 @@ import pytest
 from live.pipeline.recording import Recording
 from live.pipeline.test_complete import NOTED, SALES
 from live.pipeline.traffic import Traffic, fill, write_copies
-from viewkeeper.live.auditing.audit import audited
+from viewkeeper.live.auditing.audit import audit_view
 from viewkeeper.live.questions.shared_cuts import SharedCuts
 from viewkeeper.project import keeper as keepers
 from viewkeeper.project.keeper import Keeper
@@ -24,9 +24,9 @@ from witnessing.judging import verdict
 
 
 @pytest.fixture(autouse=True)
-def small_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """A feed that keeps up with its server never sees thousands at once; here two will do."""
-    monkeypatch.setattr(feed, "STRETCH_MESSAGES_MIN", 6)
+    monkeypatch.setattr(feed, "BLOCK_MESSAGES_MIN", 6)
 
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -71,7 +71,7 @@ def caught_up(keeper: Keeper, books: Books, recording: Recording) -> None:
         found = verdict(keeper.warehouse(), recording.definitions, books)
         assert found.meets(Level.COMPLETE), found.problem
         for view in pipeline.views:
-            audit = audited(pipeline, keeper.warehouse(), view)
+            audit = audit_view(pipeline, keeper.warehouse(), view)
             assert audit.is_equal, audit
 
 
@@ -95,8 +95,8 @@ def test_every_state_of_a_backlog_is_right(shop, running_spark):
     with behind(shop) as (keeper, books, recording):
         Traffic(shop, writers=2, transactions=20).start().join()
         caught_up(keeper, books, recording)
-        assert recording.stretches
-        assert sum(len(stretch) for stretch in recording.stretches) > TURNS
+        assert recording.blocks
+        assert sum(len(block) for block in recording.blocks) > TURNS
 
 
 def test_every_state_is_right_where_batches_share_their_cuts(
@@ -138,4 +138,4 @@ def test_a_schema_change_inside_a_backlog_is_taken_in_its_place(shop, running_sp
             arrivals = [arrival for cycle in cycles if cycle is not None for arrival in cycle.batch]
             assert any(isinstance(arrival.origin, TransactionBlock) for arrival in arrivals)
             assert keeper.warehouse().latest().last_txn > before + 2 * TURNS
-            assert audited(pipeline, keeper.warehouse(), "sales").is_equal
+            assert audit_view(pipeline, keeper.warehouse(), "sales").is_equal

@@ -6,7 +6,7 @@ import pytest
 
 from live.pipeline.recording import Recording, view_states
 from live.pipeline.traffic import Traffic, fill, write_copies
-from viewkeeper.live.auditing.audit import audited
+from viewkeeper.live.auditing.audit import audit_view
 from viewkeeper.project.keeper import Keeper
 from viewkeeper.views import Level
 from witnessing.judging import verdict
@@ -54,7 +54,7 @@ def test_every_state_of_three_views_over_three_databases_is_complete(shop, runni
         found = verdict(warehouse, recording.definitions, books)
         assert found.meets(Level.COMPLETE), found.problem
         for view in pipeline.views:
-            audit = audited(pipeline, warehouse, view)
+            audit = audit_view(pipeline, warehouse, view)
             assert audit.is_equal, audit
 
 

@@ -20,9 +20,9 @@ from chaos.run_process import java_below
 from live.pipeline.test_ending import PATIENCE_SECONDS, Run, sell
 from viewkeeper.cli import execute
 from viewkeeper.cli.watchman import below
+from viewkeeper.failpoints import REACHED, VARIABLE
 from viewkeeper.reports.run_state import read_run_state
 from viewkeeper.terminal import INTERRUPTED
-from viewkeeper.warehouse.faults import REACHED, VARIABLE
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

@@ -10,7 +10,7 @@ import pytest
 
 from live.pipeline.traffic import InBackground
 from viewkeeper.errors import SourceError, UsageError, ViewkeeperError
-from viewkeeper.live.auditing.audit import audited
+from viewkeeper.live.auditing.audit import audit_view
 from viewkeeper.project.keeper import Keeper
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -141,7 +141,7 @@ def test_views_live_on_through_schema_changes_on_three_databases(shop, running_s
                 pipeline.cycle(0.1)
             warehouse = keeper.warehouse()
             for view in ("sales", "per_region"):
-                audit = audited(pipeline, warehouse, view)
+                audit = audit_view(pipeline, warehouse, view)
                 assert audit.is_equal, (what, audit)
         changed = [e for e in events if e["event"] == "schema_changed"]
         assert len(changed) == len(STEPS)
@@ -179,7 +179,7 @@ def test_a_view_that_cannot_be_saved_is_retired_and_stays_readable(shop, running
             while not events:
                 pipeline.cycle(0.1)
             with pytest.raises(UsageError) as caught:
-                audited(pipeline, keeper.warehouse(), "sales")
+                audit_view(pipeline, keeper.warehouse(), "sales")
             assert caught.value.code == "view-not-kept"
     assert events[0]["effects"][0]["effect"] == "retired"
     shop.write_view("big", "SELECT o_id FROM shop.orders WHERE qty > 3")
@@ -217,7 +217,7 @@ def test_a_change_waits_for_approval_and_goes_on_when_it_has_it(shop, running_sp
             assert [e["event"] for e in events[1:]] == ["schema_changed", "evolved"]
             # Without the column, from the old rows alone: nothing was asked of anybody.
             assert events[2]["rows_read"] == 0
-            assert audited(pipeline, keeper.warehouse(), "sales").is_equal
+            assert audit_view(pipeline, keeper.warehouse(), "sales").is_equal
 
 
 class Storm:
@@ -283,7 +283,7 @@ def test_a_storm_of_schema_changes_ends_consistent(shop, running_spark):
         # Every name was taken on, up to the last one; SQLite tells of several changes at once.
         assert "retired" not in effects
         for view in ("sales", "per_region"):
-            audit = audited(pipeline, keeper.warehouse(), view)
+            audit = audit_view(pipeline, keeper.warehouse(), view)
             assert audit.is_equal, audit
         read = pipeline.group_of("sales").scope.relations
         assert {name.source: name.relation for name in read} == storm.names

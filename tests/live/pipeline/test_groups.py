@@ -12,7 +12,7 @@ import pytest
 from live.pipeline.recording import Recording, view_states
 from live.pipeline.traffic import Traffic, fill, write_copies
 from viewkeeper.cli import execute
-from viewkeeper.live.auditing.audit import audited
+from viewkeeper.live.auditing.audit import audit_view
 from viewkeeper.live.managers import threads
 from viewkeeper.project.keeper import Keeper
 from viewkeeper.views import Level
@@ -73,7 +73,7 @@ def test_one_slow_view_of_four_leaves_every_epoch_consistent(shop, running_spark
         found = verdict(warehouse, recording.definitions, books)
         assert found.meets(Level.COMPLETE), found.problem
         for view in pipeline.views:
-            assert audited(pipeline, warehouse, view).is_equal
+            assert audit_view(pipeline, warehouse, view).is_equal
 
 
 def test_a_slow_view_does_not_stop_views_of_another_group(shop, running_spark, monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 
 from live.pipeline.recording import Recording
 from live.pipeline.traffic import fill, write_copies
-from viewkeeper.live.auditing.audit import audited
+from viewkeeper.live.auditing.audit import audit_view
 from viewkeeper.project.keeper import Keeper
 from viewkeeper.views import Level
 from witnessing.judging import verdict
@@ -68,7 +68,7 @@ def test_what_a_periodic_view_does_not_read_does_not_wait_for_it(shop, running_s
             # An audit reads the sources without what waits.
             warehouse = keeper.warehouse()
             for view in pipeline.views:
-                assert audited(pipeline, warehouse, view).is_equal
+                assert audit_view(pipeline, warehouse, view).is_equal
         keeper.run_until_caught_up()
         found = verdict(keeper.warehouse(), recording.definitions, books)
         assert found.meets(Level.STRONG), found.problem

@@ -17,10 +17,10 @@ import pytest
 from deltalake import DeltaTable
 
 from live.pipeline.recording import view_states
+from viewkeeper.failpoints import VARIABLE
 from viewkeeper.project import keeper as keeping
 from viewkeeper.project.keeper import Keeper
 from viewkeeper.warehouse.background import Housekeeping
-from viewkeeper.warehouse.faults import VARIABLE
 from viewkeeper.warehouse.warehouse import Warehouse
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from live.pipeline.traffic import InBackground
 from viewkeeper.cli import app
 from viewkeeper.errors import SourceError
-from viewkeeper.live.auditing.audit import audited
+from viewkeeper.live.auditing.audit import audit_view
 from viewkeeper.project.keeper import Keeper
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -126,7 +126,7 @@ def audit(pipeline, keeper, view: str):
     """Writers may have brought the next change by now: then it is tried again."""
     while True:
         try:
-            return audited(pipeline, keeper.warehouse(), view)
+            return audit_view(pipeline, keeper.warehouse(), view)
         except SourceError as error:
             if not error.retryable:
                 raise

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from viewkeeper.errors import SourceError
-from viewkeeper.live.auditing.audit import audited
+from viewkeeper.live.auditing.audit import audit_view
 from viewkeeper.project.keeper import Keeper
 from viewkeeper.testing.postgres import EmbeddedPostgres
 
@@ -47,7 +47,7 @@ def test_postgres_can_be_shut_down_in_order_under_a_run(tmp_path, running_spark,
                 except SourceError as error:
                     if not error.retryable:
                         raise
-            assert audited(pipeline, keeper.warehouse(), "big").is_equal
+            assert audit_view(pipeline, keeper.warehouse(), "big").is_equal
 
 
 def test_a_run_that_is_started_while_its_source_is_away_waits_and_says_so(tmp_path, running_spark):

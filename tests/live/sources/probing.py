@@ -12,12 +12,12 @@ from typing import Any
 from live.sources.workload import RELATIONS, Effect
 from viewkeeper.arrow import rows_of
 from viewkeeper.sources.interface import (
-    Cut,
     Feed,
     FeedItem,
     KeyedRead,
     Position,
     SchemaChange,
+    Snapshot,
     Source,
     SourceTransaction,
 )
@@ -41,7 +41,7 @@ def without_zeros(effect: Effect) -> Effect:
     return Counter({key: count for key, count in effect.items() if count})
 
 
-def read_all(cut: Cut, relations: Sequence[str] = RELATIONS) -> Effect:
+def read_all(cut: Snapshot, relations: Sequence[str] = RELATIONS) -> Effect:
     """Everything in these relations at the cut, as a state."""
     state: Counter[Any] = Counter()
     for relation in relations:
@@ -158,7 +158,7 @@ class Reference:
         self._total = Counter(initial)
         self._counted = 0
 
-    def at(self, cut: Cut, transactions: Sequence[SourceTransaction]) -> Effect:
+    def at(self, cut: Snapshot, transactions: Sequence[SourceTransaction]) -> Effect:
         self._total.update(effect_of(transactions[self._counted :]))
         self._counted = len(transactions)
         state = Counter(self._total)

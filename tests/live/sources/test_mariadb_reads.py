@@ -15,9 +15,9 @@ from live.sources.rig_mariadb import Rig
 from viewkeeper.arrow import rows_of
 from viewkeeper.errors import SourceError, UsageError
 from viewkeeper.sources.interface import KeyedRead
-from viewkeeper.sources.mariadb.catalogue import Catalogue
+from viewkeeper.sources.mariadb.catalog import Catalog
 from viewkeeper.sources.mariadb.connection import LOCK_WAIT_TIMEOUT, _Session
-from viewkeeper.sources.mariadb.cut import MariaDBCut
+from viewkeeper.sources.mariadb.snapshot import MariaDBSnapshot
 from viewkeeper.sources.opening import open_source
 from viewkeeper.testing.mariadb import PrivateMariaDB
 
@@ -211,7 +211,8 @@ def test_cuts_stay_exact_while_the_owner_keeps_changing_definitions(server, writ
 
 
 @pytest.mark.parametrize(
-    ("kind", "moment"), [(Catalogue, "_described"), (MariaDBCut, "_start"), (MariaDBCut, "read")]
+    ("kind", "moment"),
+    [(Catalog, "_described"), (MariaDBSnapshot, "_start"), (MariaDBSnapshot, "read")],
 )
 def test_nobody_changes_a_definition_while_we_rely_on_it(server, writer, monkeypatch, kind, moment):
     """There and back unseen, it would give a cut the columns or the rows of another definition."""

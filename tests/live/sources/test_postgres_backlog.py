@@ -8,7 +8,7 @@ import pytest
 from live.sources.probing import FeedLog
 from live.sources.workload import RELATIONS, create_tables
 from viewkeeper.errors import SourceError
-from viewkeeper.sources.postgres import backlog, replication
+from viewkeeper.sources.postgres import backlog, stream
 from viewkeeper.sources.postgres.position import lsn_number
 
 KIND = "postgres"
@@ -145,7 +145,7 @@ def test_a_server_that_does_not_answer_in_time_is_heard_as_a_stream(
     start = source.start_position()
     writer.run(MUCH)
     asked = read_from(source, start)
-    monkeypatch.setattr(replication, "QUESTION_SECONDS_MAX", 0.2)
+    monkeypatch.setattr(stream, "QUESTION_SECONDS_MAX", 0.2)
     monkeypatch.setattr(backlog.Backlog, "_ask", never_answered)
     assert placed(read_from(source, start)) == placed(asked)
 

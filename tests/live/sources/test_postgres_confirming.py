@@ -14,7 +14,7 @@ import pytest
 
 from viewkeeper.sources.postgres import backlog
 from viewkeeper.sources.postgres.position import lsn_number
-from viewkeeper.sources.postgres.replication import ReplicationStream
+from viewkeeper.sources.postgres.stream import ReplicationStream
 from viewkeeper.sources.urls import parse_source_url
 
 KIND = "postgres"

@@ -146,7 +146,7 @@ def test_no_session_switches_the_event_triggers_off(source, writer, database):
 
 
 def test_a_set_up_gives_nobody_the_rights_of_its_owner(database, writer, intruder):
-    """A view named as a table of the catalogue, in the place that is searched first, calls a function."""
+    """A view named as a table of the catalog, in the place that is searched first, calls a function."""
     writer.run("CREATE TABLE sales (id BIGINT PRIMARY KEY) PARTITION BY RANGE (id)")
     writer.run("CREATE TABLE sales_1 PARTITION OF sales FOR VALUES FROM (0) TO (10)")
     with database.open() as source:

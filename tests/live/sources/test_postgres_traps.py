@@ -14,8 +14,8 @@ from viewkeeper.errors import SourceError
 from viewkeeper.sources.backoff import Backoff
 from viewkeeper.sources.interface import KeyedRead, SourceTransaction
 from viewkeeper.sources.opening import open_source
-from viewkeeper.sources.postgres import cut as postgres_cut
-from viewkeeper.sources.postgres import replication, visibility_fence
+from viewkeeper.sources.postgres import snapshot as postgres_snapshot
+from viewkeeper.sources.postgres import stream, visibility_fence
 from viewkeeper.sources.postgres.links import Links
 from viewkeeper.sources.urls import parse_source_url
 
@@ -281,7 +281,7 @@ def test_a_question_keeps_its_table_as_it_is_until_it_is_answered(database, sour
 def test_a_large_table_is_locked_for_some_of_its_blocks_at_a_time(
     database, source, writer, monkeypatch
 ):
-    monkeypatch.setattr(postgres_cut, "BLOCKS_PER_QUESTION_MAX", 2)
+    monkeypatch.setattr(postgres_snapshot, "BLOCKS_PER_QUESTION_MAX", 2)
     writer.run("INSERT INTO things SELECT n, repeat('x', 900) FROM generate_series(2, 100) n")
     impatient = database.writer()
     impatient.run("SET lock_timeout = '100ms'")
@@ -308,7 +308,7 @@ def test_a_large_table_is_locked_for_some_of_its_blocks_at_a_time(
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 7])
 def test_parts_of_parts_have_every_row_once(source, writer, monkeypatch, parts):
-    monkeypatch.setattr(postgres_cut, "BLOCKS_PER_QUESTION_MAX", 2)
+    monkeypatch.setattr(postgres_snapshot, "BLOCKS_PER_QUESTION_MAX", 2)
     writer.run("INSERT INTO things SELECT n, repeat('x', 900) FROM generate_series(2, 100) n")
     with source.cut(RELATIONS) as cut:
         found = [
@@ -358,7 +358,7 @@ def test_a_feed_that_nobody_polled_for_a_while_is_not_taken_for_dead(source, wri
         wait_until(lambda: not feed.poll(0.2))  # all its questions are answered
         # The reader is busy elsewhere for an hour, by its own clock.
         later = SimpleNamespace(monotonic=lambda: time.monotonic() + 3_600)
-        monkeypatch.setattr(replication, "time", later)
+        monkeypatch.setattr(stream, "time", later)
         feed.poll(0.05)
         writer.run("INSERT INTO things VALUES (2, 'later')")
         wait_until(lambda: any(isinstance(i, SourceTransaction) for i in feed.poll(0.1)))

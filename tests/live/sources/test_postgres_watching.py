@@ -199,7 +199,7 @@ def test_columns_are_not_shifted_by_a_change_before_the_first_row(untold, writer
 
 
 def test_a_feed_tells_what_views_did_not_know_when_it_starts(untold, writer):
-    """What happened while no run was there: the catalogue knows it, the views do not."""
+    """What happened while no run was there: the catalog knows it, the views do not."""
     before = untold.schemas(["things"])
     start = untold.start_position()
     writer.run("ALTER TABLE things RENAME COLUMN size TO weight")
@@ -378,7 +378,7 @@ def test_a_renamed_table_is_followed_where_its_old_name_is_free(untold, writer):
 
 
 def test_nothing_is_told_where_nothing_happened(source, untold, writer):
-    """Commands that write the catalogue, and change nothing that is read."""
+    """Commands that write the catalog, and change nothing that is read."""
     with FeedLog(untold, untold.start_position(), ["things"]) as log:
         writer.run("CREATE INDEX by_name ON things (name)")
         writer.run("ANALYZE things")

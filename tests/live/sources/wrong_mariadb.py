@@ -8,10 +8,10 @@ from typing import Any
 from viewkeeper.sources.interface import Position
 from viewkeeper.sources.mariadb import binlog
 from viewkeeper.sources.mariadb.connection import connect, rows
-from viewkeeper.sources.mariadb.cut import MariaDBCut
 from viewkeeper.sources.mariadb.feed import MariaDBFeed
-from viewkeeper.sources.mariadb.memory import Doubt
-from viewkeeper.sources.mariadb.places import Place, place_of
+from viewkeeper.sources.mariadb.position import Place, place_of
+from viewkeeper.sources.mariadb.shapes import Doubt
+from viewkeeper.sources.mariadb.snapshot import MariaDBSnapshot
 from viewkeeper.sources.mariadb.source import MariaDBSource
 from viewkeeper.sources.mariadb.stream import BinlogStream
 from viewkeeper.sources.urls import parse_source_url
@@ -20,7 +20,7 @@ from viewkeeper.sources.urls import parse_source_url
 EVENTS_PER_CONNECTION = 97
 
 
-class ReadCommittedCut(MariaDBCut):
+class ReadCommittedCut(MariaDBSnapshot):
     """The same statements, but the session's isolation level is what many servers have by default."""
 
     def _opened(self, *arguments: Any) -> Any:
@@ -28,7 +28,7 @@ class ReadCommittedCut(MariaDBCut):
         return super()._opened(*arguments)
 
 
-class PlainBeginCut(MariaDBCut):
+class PlainBeginCut(MariaDBSnapshot):
     """BEGIN, then the place in the log, then the rows: the snapshot is taken at the first row."""
 
     def _start(self) -> None:
@@ -36,17 +36,19 @@ class PlainBeginCut(MariaDBCut):
 
 
 class WrongCutSource(MariaDBSource):
-    def __init__(self, kind: type[MariaDBCut], *arguments: Any, **options: Any) -> None:
+    def __init__(self, kind: type[MariaDBSnapshot], *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._kind = kind
 
-    def cut(self, relations: Sequence[str], shared: Mapping[str, Any] | None = None) -> MariaDBCut:
+    def cut(
+        self, relations: Sequence[str], shared: Mapping[str, Any] | None = None
+    ) -> MariaDBSnapshot:
         link = connect(self._url, self.name)
         charsets = self._known_charsets()
         return self._kind(
             self.name,
             link,
-            self._catalogue,
+            self._catalog,
             relations,
             charsets,
             self._check_history,
@@ -91,7 +93,7 @@ class ReconnectingSource(MariaDBSource):
             return BinlogStream(connect(self._url, self.name), self.name, at)
 
         return ReconnectingFeed(
-            reopen, self.name, reopen(place), place, tables, self._surroundings(relations)
+            reopen, self.name, reopen(place), place, tables, self._context_for(relations)
         )
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from viewkeeper.sources.interface import Cut, Feed, SourceTransaction
-from viewkeeper.sources.postgres.cut import PostgresCut
+from viewkeeper.sources.interface import Feed, Snapshot, SourceTransaction
 from viewkeeper.sources.postgres.feed import PostgresFeed
+from viewkeeper.sources.postgres.snapshot import PostgresSnapshot
 from viewkeeper.sources.postgres.source import PostgresSource
 from viewkeeper.sources.urls import parse_source_url
 
 
-class LsnCut(PostgresCut):
+class LsnCut(PostgresSnapshot):
     """ "The snapshot reflects what was committed in the log before it." It does not."""
 
     def reflects(self, transaction: SourceTransaction) -> bool:
@@ -17,11 +17,11 @@ class LsnCut(PostgresCut):
 
 
 class LsnSource(PostgresSource):
-    def cut(self, relations, shared=None) -> Cut:
+    def cut(self, relations, shared=None) -> Snapshot:
         return LsnCut(self, relations, shared)
 
 
-class OneWayCut(PostgresCut):
+class OneWayCut(PostgresSnapshot):
     """ "What the feed has delivered before, the snapshot surely sees." Not always yet."""
 
     def __init__(self, source, relations, shared=None) -> None:
@@ -37,7 +37,7 @@ class OneWaySource(PostgresSource):
         super().__init__(*args, **kwargs)
         self.delivered: set[int | str] = set()
 
-    def cut(self, relations, shared=None) -> Cut:
+    def cut(self, relations, shared=None) -> Snapshot:
         return OneWayCut(self, relations, shared)
 
     def feed(self, relations, start) -> Feed:
@@ -54,7 +54,7 @@ class OneWaySource(PostgresSource):
         return feed
 
 
-class UnlookedCut(PostgresCut):
+class UnlookedCut(PostgresSnapshot):
     """ "A snapshot protects by itself." Not against TRUNCATE and ALTER TABLE."""
 
     def _require_unchanged(self, relations) -> None:
@@ -62,7 +62,7 @@ class UnlookedCut(PostgresCut):
 
 
 class UnlookedSource(PostgresSource):
-    def cut(self, relations, shared=None) -> Cut:
+    def cut(self, relations, shared=None) -> Snapshot:
         return UnlookedCut(self, relations, shared)
 
 

@@ -6,9 +6,9 @@ import sqlite3
 
 from live.sources.rig import Database
 from viewkeeper.sources.interface import Source
-from viewkeeper.sources.sqlite.catalogue import Catalogue
+from viewkeeper.sources.sqlite.catalog import Catalog
 from viewkeeper.sources.sqlite.layout import read_layouts
-from viewkeeper.sources.sqlite.positions import Clock
+from viewkeeper.sources.sqlite.position import Clock
 from viewkeeper.sources.sqlite.quoting import quoted
 from viewkeeper.sources.sqlite.source import SQLiteSource
 from viewkeeper.sources.urls import parse_source_url
@@ -38,9 +38,9 @@ def make_triggers_naive(path: str) -> None:
 class SeparateTransactions(SQLiteSource):
     """Asks for the log's number first, and for the data in a transaction of its own."""
 
-    def _begin_cut(self, connection: sqlite3.Connection) -> tuple[Clock, Catalogue]:
+    def _begin_cut(self, connection: sqlite3.Connection) -> tuple[Clock, Catalog]:
         clock = self._clock_or_refuse(connection)
         with self._lock:
             self._note_cut(clock.seq)
         connection.execute("BEGIN")
-        return clock, self.catalogue(connection)
+        return clock, self.catalog(connection)

@@ -27,9 +27,9 @@ from epoch_workload import (
     epoch,
 )
 
+from viewkeeper.failpoints import VARIABLE, WAREHOUSE_POINTS
 from viewkeeper.warehouse import Snapshot, Warehouse, consolidate
 from viewkeeper.warehouse.entries import views_to_json
-from viewkeeper.warehouse.faults import FAILPOINTS, VARIABLE
 from viewkeeper.warehouse.tables import Table
 
 PUBLISHER = Path(__file__).with_name("epoch_publisher.py")
@@ -129,7 +129,7 @@ def die_at(folder: Path, failpoint: str) -> None:
 @pytest.mark.parametrize(
     "point",
     [
-        *(point for point in FAILPOINTS if point not in ("during-recovery", "after-table")),
+        *(point for point in WAREHOUSE_POINTS if point not in ("during-recovery", "after-table")),
         *("after-table:4", "after-table:5", "after-table:6", "before-ledger:3", "after-ledger:5"),
         *("consolidation-after-table:2", "vacuum-after-file:7"),
     ],

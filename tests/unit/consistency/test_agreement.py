@@ -18,7 +18,7 @@ from slices import seeds
 from viewkeeper.algebra import Bag
 from viewkeeper.consistency import SourceHistories, check
 from viewkeeper.consistency import checker as checker_module
-from viewkeeper.timeline import Cut, Transaction
+from viewkeeper.timeline import CutVector, Transaction
 from viewkeeper.views import Level
 
 from .test_checker import ROWS, P, Q, copy_view, pair_view
@@ -118,8 +118,8 @@ def _bag(counted) -> Bag:
     return Bag.signed(ROWS, [((value,), count) for value, count in dict(counted).items()])
 
 
-def _cut(numbers: tuple[int, int]) -> Cut:
-    return Cut.of({"p": numbers[0], "q": numbers[1]})
+def _cut(numbers: tuple[int, int]) -> CutVector:
+    return CutVector.of({"p": numbers[0], "q": numbers[1]})
 
 
 # -- worlds and histories at random -------------------------------------------------------------------

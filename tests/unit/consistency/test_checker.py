@@ -14,7 +14,7 @@ from viewkeeper.consistency import SourceHistories, check
 from viewkeeper.consistency import checker as checker_module
 from viewkeeper.consistency.checker import Undecided
 from viewkeeper.consistency.histories import ViewStates
-from viewkeeper.timeline import Cut, Transaction
+from viewkeeper.timeline import CutVector, Transaction
 from viewkeeper.views import Level, Occurrence, RelationName, Term, ViewDefinition
 
 ROWS = Schema.of(k=INTEGER)
@@ -96,7 +96,7 @@ def test_a_state_that_never_was_but_a_right_end_is_convergent():
     result = verdict(bag(), bag(1, 1), bag(1, 2))
     assert result.level is Level.CONVERGENT
     assert result.violation.level is Level.WEAK
-    assert result.violation.nearest == Cut.of({"p": 1, "q": 1})
+    assert result.violation.nearest == CutVector.of({"p": 1, "q": 1})
     assert result.violation.differences[0].too_many == (((1,), 1),)
     assert "too many (1,) × 1" in str(result.violation)
 
@@ -112,7 +112,7 @@ def test_a_wrong_first_state_is_not_complete():
 
 
 def test_claims_that_hold_are_believed_after_they_are_checked():
-    cuts = [Cut.of({"p": p, "q": q}) for p, q in ((0, 0), (1, 0), (1, 1), (1, 2), (2, 2))]
+    cuts = [CutVector.of({"p": p, "q": q}) for p, q in ((0, 0), (1, 0), (1, 1), (1, 2), (2, 2))]
     contents = [bag(), bag(), bag(1), bag(1), bag(1, 2)]
     result = check([pair_view()], HISTORIES, states(*contents), cuts)
     assert (result.level, result.claims_hold) == (Level.COMPLETE, True)
@@ -126,17 +126,17 @@ def test_claims_that_hold_are_believed_after_they_are_checked():
     ],
 )
 def test_a_wrong_claim_is_told_and_the_level_is_searched_for(wrong):
-    cuts = [Cut.of({"p": p, "q": q}) for p, q in wrong]
+    cuts = [CutVector.of({"p": p, "q": q}) for p, q in wrong]
     result = check([pair_view()], HISTORIES, states(bag(), bag(1), bag(1, 2)), cuts)
     assert (result.level, result.claims_hold) == (Level.COMPLETE, False)
 
 
 # One source inserts three rows, and a view copies them: every transaction changes the view.
 THREE = SourceHistories({P: Bag(ROWS)}, {"p": inserts(P, 1, 2, 3)})
-ONE_EACH = [Cut.of({"p": n}) for n in (0, 1, 2, 3)]
+ONE_EACH = [CutVector.of({"p": n}) for n in (0, 1, 2, 3)]
 
 
-def claimed(contents: list[Bag], cuts: list[Cut], histories: SourceHistories = THREE):
+def claimed(contents: list[Bag], cuts: list[CutVector], histories: SourceHistories = THREE):
     return check([copy_view("v", P)], histories, states(*contents), cuts)
 
 
@@ -192,7 +192,7 @@ def test_a_state_that_is_shown_twice_under_one_claim_changes_nothing():
 
 @pytest.mark.parametrize("number", [4, -1])
 def test_a_claim_of_what_never_was_is_wrong(number):
-    result = claimed([bag(1, 2, 3)], [Cut.of({"p": number})])
+    result = claimed([bag(1, 2, 3)], [CutVector.of({"p": number})])
     assert not result.claims_hold
     assert "is no cut" in str(result.wrong_claim)
 
@@ -207,7 +207,7 @@ def test_a_claim_that_skips_what_changes_nothing_leaves_it_complete():
     invisible = SourceHistories(
         {P: Bag(ROWS), Q: Bag(ROWS)}, {"p": inserts(P, 1, 2), "q": inserts(Q, 7)}
     )
-    cuts = [Cut.of({"p": p, "q": q}) for p, q in ((0, 0), (1, 1), (2, 1))]
+    cuts = [CutVector.of({"p": p, "q": q}) for p, q in ((0, 0), (1, 1), (2, 1))]
     result = claimed([bag(), bag(1), bag(1, 2)], cuts, invisible)
     assert (result.level, result.claims_hold) == (Level.COMPLETE, True)
 
@@ -221,7 +221,7 @@ def test_a_wrong_claim_is_told_where_a_search_would_not_end(monkeypatch):
 
 def test_claims_that_jump_are_strong_unless_nothing_visible_was_skipped():
     def level(*numbers: tuple[int, int]) -> Level:
-        cuts = [Cut.of({"p": p, "q": q}) for p, q in numbers]
+        cuts = [CutVector.of({"p": p, "q": q}) for p, q in numbers]
         contents = [ViewStates([pair_view()], HISTORIES).at(cut) for cut in cuts]
         return check([pair_view()], HISTORIES, contents, cuts).level
 
@@ -263,7 +263,7 @@ def test_a_search_for_a_complete_path_is_bounded_too(monkeypatch):
 
 
 def test_claims_that_hold_decide_where_a_search_would_not_end(monkeypatch):
-    cuts = [Cut.of({"p": 0, "q": 0}), Cut.of({"p": 2, "q": 2})]
+    cuts = [CutVector.of({"p": 0, "q": 0}), CutVector.of({"p": 2, "q": 2})]
     contents = [ViewStates([pair_view()], HISTORIES).at(cut) for cut in cuts]
     monkeypatch.setattr(checker_module, "CUTS_SEARCHED_MAX", 1)
     assert check([pair_view()], HISTORIES, contents, cuts).level is Level.STRONG
@@ -282,7 +282,7 @@ def test_search_and_brute_force_agree_on_every_short_history():
             )
 
 
-def _paths(cut: Cut):
+def _paths(cut: CutVector):
     """Every order of single transactions from a cut to the end."""
     following = list(cut.successors(HISTORIES.lengths))
     if not following:
@@ -296,7 +296,7 @@ def _collapsed(sequence: list) -> list:
     return [key for key, _ in itertools.groupby(sequence)]
 
 
-def _level(history, view: ViewStates, cuts: list[Cut], paths: list[list[Cut]]) -> Level:
+def _level(history, view: ViewStates, cuts: list[CutVector], paths: list[list[CutVector]]) -> Level:
     convergent = history[-1] == view.at(HISTORIES.end)
     seen = _collapsed(list(history))
     if any(_collapsed([view.at(cut) for cut in path]) == seen for path in paths):
@@ -322,7 +322,7 @@ def test_a_block_may_skip_the_states_inside_it_and_no_more():
     by_three = check(view, histories, states(bag(), bag(1), bag(1, 2, 3, 4)), block=2)
     assert by_three.level is Level.STRONG
     assert "2 transactions or fewer" in by_three.problem
-    claims = [Cut.of({"p": n}) for n in (0, 2, 4)]
+    claims = [CutVector.of({"p": n}) for n in (0, 2, 4)]
     assert check(view, histories, by_two, claims, block=2).level is Level.COMPLETE
     assert check(view, histories, by_two, claims).level is Level.STRONG
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from slices import seeds
 from viewkeeper.consistency import SourceHistories, check, check_order
 from viewkeeper.errors import InvariantViolated
-from viewkeeper.timeline import Cut
+from viewkeeper.timeline import CutVector
 from viewkeeper.views import Level
 
 from .test_agreement import VIEWS, Brute, as_states, histories_of, never_back, runs, without_repeats
@@ -36,7 +36,7 @@ def test_either_order_is_complete_and_only_one_is_that_of_delivery(states, deliv
 
 
 def test_a_claim_of_what_was_delivered_later_is_wrong():
-    cuts = [Cut.of({"p": p, "q": q}) for p, q in ((0, 0), (0, 1), (1, 1))]
+    cuts = [CutVector.of({"p": p, "q": q}) for p, q in ((0, 0), (0, 1), (1, 1))]
     assert check(VIEW, ONE_EACH, Q_FIRST, cuts).meets(Level.COMPLETE)
     verdict = check_order(VIEW, ONE_EACH, "pq", Q_FIRST, cuts)
     assert verdict.wrong_claim.state == 1
@@ -63,7 +63,7 @@ def test_order_and_brute_force_agree_with_claims_and_without(run, random):
         (delivered[:n].count("p"), delivered[:n].count("q")) for n in range(len(delivered) + 1)
     ]
     views = [VIEWS[name] for name in brute.views]
-    states, cuts = as_states(shown), [Cut.of({"p": p, "q": q}) for p, q in claims]
+    states, cuts = as_states(shown), [CutVector.of({"p": p, "q": q}) for p, q in claims]
     histories = histories_of(brute)
     expected = _level(brute, prefixes, shown)
     assert check_order(views, histories, delivered, states).level is expected

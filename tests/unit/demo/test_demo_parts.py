@@ -6,8 +6,8 @@ import pytest
 
 import event_samples
 from event_samples import demo_event
-from viewkeeper.cli import demo_telling
-from viewkeeper.cli.demo_telling import Lines, Page
+from viewkeeper.cli import demo_narration
+from viewkeeper.cli.demo_narration import Lines, Page
 from viewkeeper.demo.anomaly import compared
 from viewkeeper.demo.events import AnomalyPlayed
 from viewkeeper.demo.figures import Figures
@@ -62,7 +62,7 @@ STORY = [
 @pytest.mark.parametrize("columns", ["80", "140"])
 def test_the_story_is_told_to_its_end(telling, columns, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", columns)
-    monkeypatch.setattr(demo_telling, "REFRESHES_PER_SECOND", 1)
+    monkeypatch.setattr(demo_narration, "REFRESHES_PER_SECOND", 1)
     with telling() as teller:
         for event in STORY:
             teller.on_event(event)

@@ -13,10 +13,10 @@ from viewkeeper.engine.commits import Commits
 from viewkeeper.engine.cut_pool import CutPool
 from viewkeeper.engine.cuts import Purpose
 from viewkeeper.engine.deliveries import Delivery
-from viewkeeper.engine.evolving import Evolving
 from viewkeeper.engine.failures import Failures
 from viewkeeper.engine.group_state import GroupState
 from viewkeeper.engine.limits import Limits
+from viewkeeper.engine.schema_barrier import SchemaBarrier
 from viewkeeper.engine.schema_changes import Evolution
 from viewkeeper.evolution.preferences import preferences_of
 from viewkeeper.project.views_folder import parsed_views
@@ -47,7 +47,7 @@ class SmallGroup:
         self.cuts = CutPool(self.state)
         self.batches = Batches(self.state, self.cuts)
         self.commits = Commits(self.state)
-        self.evolving = Evolving(self.state, self.batches)
+        self.evolving = SchemaBarrier(self.state, self.batches)
         self.failures = Failures(self.state, self.cuts, self.batches, self.commits)
         self.batches.begin_again(())
         self.batches.begin_periods(0.0)

@@ -19,8 +19,8 @@ class TwoToFour:
         return [2 <= each.identity <= 4 for each in transactions]
 
     @staticmethod
-    def reflects_stretch(stretch):
-        return [2 <= mark <= 4 for mark in stretch.marks]
+    def reflects_block(block):
+        return [2 <= mark <= 4 for mark in block.marks]
 
 
 def hidden_middle() -> SmallGroup:
@@ -44,14 +44,14 @@ def test_numbers_go_on_behind_what_is_applied():
     assert found == {"s": Reflected(11, also=frozenset({13})), "t": Reflected(4)}
 
 
-def test_stretches_and_single_transactions_are_told_in_their_order():
+def test_blocks_and_single_transactions_are_told_in_their_order():
     group = SmallGroup()
     for _ in range(5):
         group.write("s")
     single = [item for entry in group.sources["s"].log for item in entry]
     marks = np.array([2, 3])
-    stretch = TransactionBlock("s", marks, marks, marks, lambda mark: {"n": mark}, {})
-    waiting = [single[1], stretch, single[4], single[3]]
+    block = TransactionBlock("s", marks, marks, marks, lambda mark: {"n": mark}, {})
+    waiting = [single[1], block, single[4], single[3]]
     assert cut_rules.reflected_by(TwoToFour, 7, waiting) == Reflected(10, also=frozenset({12}))
 
 

@@ -42,7 +42,7 @@ def block(*rows):
     )
     changes = {"r": ChangedRows(SCHEMA, table, places, counts)}
     it = TransactionBlock("s", places, places, places + 1, lambda mark: {"n": mark}, changes)
-    return Integrator([RelationName("s", "r")]).stretch_arrived(it)
+    return Integrator([RelationName("s", "r")]).block_arrived(it)
 
 
 def test_views_are_concerned_that_select_a_row(relevance):

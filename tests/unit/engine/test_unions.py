@@ -63,12 +63,12 @@ def test_a_schema_change_that_is_told_early_goes_with_what_follows_it():
     assert places(beyond) == [4]
 
 
-def test_a_stretch_across_the_end_is_told_singly():
+def test_a_block_across_the_end_is_told_singly():
     marks = np.array([2, 3, 4])
-    stretch = TransactionBlock("a", marks, marks, marks, lambda mark: {"at": mark}, {})
-    before, beyond = divided(delivery(stretch, at=4), END, compare)
+    block = TransactionBlock("a", marks, marks, marks, lambda mark: {"at": mark}, {})
+    before, beyond = divided(delivery(block, at=4), END, compare)
     assert (places(before), places(beyond)) == ([2, 3], [4])
-    inside = delivery(stretch.between(0, 2), at=4)
+    inside = delivery(block.between(0, 2), at=4)
     (kept,) = divided(inside, END, compare)[0].items
     assert kept is inside.items[0]
 

@@ -139,7 +139,7 @@ class LiveWorld:
             def _stores(self, view: View) -> Stores:
                 return Stores((), {})
 
-        workshop = InMemory(
+        factory = InMemory(
             self.staging,
             tuple(sorted(sources)),
             self.tables,
@@ -147,7 +147,7 @@ class LiveWorld:
             SimpleNamespace(bulk=self.session or self.NOWHERE),  # type: ignore[arg-type]
             None,  # type: ignore[arg-type]
         )
-        return workshop.manager(View(self.definition, ""))
+        return factory.manager(View(self.definition, ""))
 
     def run(self, batch_max: int) -> list[Bag]:
         """Do all jobs; the states that they lead to, each with those inside it where numbers say so."""

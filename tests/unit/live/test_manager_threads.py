@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from viewkeeper.engine.messages import ChangeComputed, Failed
-from viewkeeper.live.managers.threads import TakingTurns
+from viewkeeper.live.managers.threads import AlternatingManagers
 from viewkeeper.live.questions.message_counts import MessageCounts
 
 
@@ -50,9 +50,9 @@ def job(row: int, *, concerned: bool = True, fails: bool = False) -> SimpleNames
     )
 
 
-def turns() -> tuple[TakingTurns, list[Manager], queue.SimpleQueue[Any]]:
+def turns() -> tuple[AlternatingManagers, list[Manager], queue.SimpleQueue[Any]]:
     managers, told = [Manager(), Manager()], queue.SimpleQueue()
-    return TakingTurns("v", managers, told.put), managers, told  # type: ignore[arg-type]
+    return AlternatingManagers("v", managers, told.put), managers, told  # type: ignore[arg-type]
 
 
 def test_the_second_job_is_done_while_the_first_is_under_way_and_told_of_after_it():

@@ -24,7 +24,7 @@ def single(number: int, source: str, position: dict[str, Any]) -> Arrival:
     return Arrival(number, origin, Transaction(source, number, ()), 1)
 
 
-def stretch(number: int, marks: list[int], position_of: Any) -> Arrival:
+def block(number: int, marks: list[int], position_of: Any) -> Arrival:
     numbers = np.asarray(marks)
     origin = TransactionBlock("shop", numbers, numbers, numbers, position_of, {})
     return Arrival(number, origin, Transaction("shop", number, (), len(marks)), 1)
@@ -42,12 +42,12 @@ def test_each_transaction_has_the_state_that_it_shows_in() -> None:
     assert orders(found["crm"]) == [(0, (7, 0))]
 
 
-def test_a_stretch_says_what_its_transactions_would_say_one_by_one() -> None:
+def test_a_block_says_what_its_transactions_would_say_one_by_one() -> None:
     marks = [20, 23, 29]
     for position_of in (at, lambda mark: at(mark // 10, item=mark % 10)):
         single_ones = [single(n, "shop", position_of(m)) for n, m in enumerate(marks, 1)]
         one_by_one = places_of(single_ones, [0, 1, 2])
-        together = places_of([stretch(1, marks, position_of)], [0, 1, 2])
+        together = places_of([block(1, marks, position_of)], [0, 1, 2])
         assert one_by_one is not None
         assert together is not None
         assert orders(together["shop"]) == orders(one_by_one["shop"])

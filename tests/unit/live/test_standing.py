@@ -59,11 +59,9 @@ def test_a_message_that_no_group_has_read_counts_by_its_oldest_transaction():
     assert committed_in(None, [ORDERS]) == {}
 
 
-def test_a_stretch_counts_by_its_oldest_transaction():
+def test_a_block_counts_by_its_oldest_transaction():
     micros = np.asarray([after(s).timestamp() * 1e6 for s in (-8, -30, -5)], np.int64)
     numbers = np.arange(3)
     changes = {"orders": SimpleNamespace(places=numbers)}
-    stretch = TransactionBlock("shop", numbers, micros, numbers, lambda mark: {"at": mark}, changes)
-    assert committed_in(Delivery("shop", (stretch,), {"at": 1}, ""), [ORDERS]) == {
-        "shop": after(-30)
-    }
+    block = TransactionBlock("shop", numbers, micros, numbers, lambda mark: {"at": mark}, changes)
+    assert committed_in(Delivery("shop", (block,), {"at": 1}, ""), [ORDERS]) == {"shop": after(-30)}

@@ -23,7 +23,7 @@ def answering(requests: Requests, status: str, answer: dict):
 def test_an_answer_reaches_who_asked_and_nothing_is_left(tmp_path):
     requests = Requests(tmp_path)
     request = Request(REBUILD, ("sales",))
-    told = requests.asked(
+    told = requests.ask_and_wait(
         request, timeout_seconds=5, pause=answering(requests, DONE, {"views": ["sales"]})
     )
     assert told == {"views": ["sales"]}
@@ -37,7 +37,7 @@ def test_an_error_of_the_run_is_raised_where_it_was_asked_for(tmp_path):
     requests = Requests(tmp_path)
     error = UsageError("unknown-view", "the project has no view x", hint="name another").as_dict()
     with pytest.raises(ViewkeeperError) as caught:
-        requests.asked(
+        requests.ask_and_wait(
             Request(REBUILD, ("x",)), timeout_seconds=5, pause=answering(requests, FAILED, error)
         )
     assert (caught.value.code, caught.value.hint) == ("unknown-view", "name another")
@@ -46,9 +46,11 @@ def test_an_error_of_the_run_is_raised_where_it_was_asked_for(tmp_path):
 def test_nobody_answers_or_not_in_time(tmp_path):
     requests = Requests(tmp_path)
     with pytest.raises(WarehouseError, match="request-not-taken"):
-        requests.asked(Request(REBUILD, ("x",)), timeout_seconds=0, pause=lambda seconds: None)
+        requests.ask_and_wait(
+            Request(REBUILD, ("x",)), timeout_seconds=0, pause=lambda seconds: None
+        )
     with pytest.raises(UsageError, match="request-not-done"):
-        requests.asked(
+        requests.ask_and_wait(
             Request(REBUILD, ("x",)),
             timeout_seconds=0.01,
             pause=answering(requests, TAKEN, {}),

@@ -90,7 +90,7 @@ def test_a_request_that_can_not_be_answered_ends_no_run(tmp_path, monkeypatch):
 
 def test_who_asks_is_told_that_the_request_can_not_be_written(full):
     with pytest.raises(UsageError, match="can-not-write"):
-        Requests(full).asked(Request(REBUILD, ("v",)), timeout_seconds=5)
+        Requests(full).ask_and_wait(Request(REBUILD, ("v",)), timeout_seconds=5)
     assert list((full / FOLDER).glob("*")) == []
 
 

@@ -2,7 +2,7 @@ from viewkeeper.algebra import Bag, Schema
 from viewkeeper.algebra.types import INTEGER
 from viewkeeper.protocols.messages import Reflected
 from viewkeeper.protocols.recent import RecentTransactions
-from viewkeeper.timeline import Cut, Transaction
+from viewkeeper.timeline import CutVector, Transaction
 from viewkeeper.views import Occurrence, RelationName
 
 ROWS = Schema.of(k=INTEGER)
@@ -43,12 +43,12 @@ def test_nothing_to_correct_is_none():
 
 def test_a_transaction_is_forgotten_when_it_is_applied_and_every_answer_to_come_reflects_it():
     known = recent(1, 2)
-    known.forget(Cut.of({"s": 2}))
+    known.forget(CutVector.of({"s": 2}))
     assert len(known) == 2  # applied, but a query might not see it yet
     known.settle("s", 1)
-    known.forget(Cut.of({"s": 0}))
+    known.forget(CutVector.of({"s": 0}))
     assert len(known) == 2  # seen by all queries, but not applied
-    known.forget(Cut.of({"s": 2}))
+    known.forget(CutVector.of({"s": 2}))
     assert len(known) == 1
 
 
@@ -56,8 +56,8 @@ def test_an_open_question_keeps_what_was_not_settled_when_it_was_asked():
     known = recent(1)
     known.asked(7, "s")
     known.settle("s", 1)
-    known.forget(Cut.of({"s": 1}))
+    known.forget(CutVector.of({"s": 1}))
     assert len(known) == 1  # the answer to 7 may still miss it
     known.answered(7)
-    known.forget(Cut.of({"s": 1}))
+    known.forget(CutVector.of({"s": 1}))
     assert len(known) == 0

@@ -9,7 +9,7 @@ import pytest
 from viewkeeper.sources.mariadb.columns import _LABEL
 from viewkeeper.sources.mariadb.ddl import ChangesTables, judged
 from viewkeeper.sources.mariadb.dialect import Dialect
-from viewkeeper.sources.sqlite.catalogue import _LOGGED_NAME
+from viewkeeper.sources.sqlite.catalog import _LOGGED_NAME
 
 MIB = 1 << 20
 DIALECTS = [Dialect(ansi, escapes) for ansi in (False, True) for escapes in (False, True)]

@@ -14,7 +14,7 @@ from viewkeeper.sql.headers import (
 )
 from viewkeeper.sql.parser import parse_view
 from viewkeeper.sql.sqltext import SqlText
-from viewkeeper.views.keeping import kept_relations
+from viewkeeper.views.kept_relations import kept_relations
 from viewkeeper.views.level import Level
 
 

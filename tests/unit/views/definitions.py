@@ -52,7 +52,7 @@ from viewkeeper.sql.naming import canonically_named
 from viewkeeper.sql.where.predicates import settled
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import Grouping, Occurrence, RelationName, Term, ViewDefinition
-from viewkeeper.views.level import DECLARABLE
+from viewkeeper.views.level import DECLARABLE, Level
 
 DECIMAL = decimal_type(5, 2)
 TYPES = (INTEGER, DOUBLE, DECIMAL, STRING, BOOLEAN, BINARY, DATE, TIMESTAMP, LOCAL_TIMESTAMP)
@@ -196,12 +196,15 @@ def definitions(draw: Any) -> tuple[ViewDefinition, Catalog]:
     )
     shape = list(zip(output_names, types, strict=True))
     terms = tuple(draw(_terms(catalog, shape)) for _ in range(draw(st.integers(1, 2))))
-    settings = draw(st.lists(st.sampled_from(SETTINGS), unique=True))
+    level = draw(st.sampled_from(DECLARABLE))
+    # Blocks are for complete views alone.
+    known = [n for n in SETTINGS if n != "block" or level is Level.COMPLETE]
+    settings = draw(st.lists(st.sampled_from(known), unique=True))
     return (
         ViewDefinition(
             "v",
             terms,
-            draw(st.sampled_from(DECLARABLE)),
+            level,
             draw(st.none() | st.sampled_from(PROTOCOLS)),
             tuple((name, draw(_setting(name, terms))) for name in settings),
         ),

@@ -8,7 +8,7 @@ from viewkeeper.algebra.types import DOUBLE, INTEGER, STRING, decimal_type
 from viewkeeper.sql.parser import parse_view
 from viewkeeper.views.catalog import Catalog, CatalogRelation
 from viewkeeper.views.definition import RelationName
-from viewkeeper.views.keeping import KeptRelation
+from viewkeeper.views.kept_relations import KeptRelation
 from viewkeeper.views.pruning import pruned
 from viewkeeper.views.upkeep import Upkeep
 from viewkeeper.warehouse.columns import owner_of, store_name

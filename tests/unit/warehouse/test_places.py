@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from unit.warehouse.entries_for_tests import source_places
 from viewkeeper.algebra.types import INTEGER, Schema
-from viewkeeper.sources.mariadb.places import Place as LogPlace
-from viewkeeper.sources.mariadb.places import compare as compare_mariadb
-from viewkeeper.sources.mariadb.places import place_of as log_place_of
+from viewkeeper.sources.mariadb.position import Place as LogPlace
+from viewkeeper.sources.mariadb.position import compare as compare_mariadb
+from viewkeeper.sources.mariadb.position import place_of as log_place_of
 from viewkeeper.sources.postgres.position import compare as compare_postgres
 from viewkeeper.sources.postgres.position import make_position
-from viewkeeper.sources.sqlite.positions import Place as SQLitePlace
-from viewkeeper.sources.sqlite.positions import position_of as sqlite_position
+from viewkeeper.sources.sqlite.position import Place as SQLitePlace
+from viewkeeper.sources.sqlite.position import position_of as sqlite_position
 from viewkeeper.sources.sqlite.source import SQLiteSource
 from viewkeeper.warehouse import (
     Changes,

@@ -4,7 +4,7 @@ import errno
 
 import pytest
 
-from viewkeeper.warehouse.faults import VARIABLE, failpoint
+from viewkeeper.failpoints import VARIABLE, failpoint
 from viewkeeper.warehouse.recovery import decision
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from viewkeeper.algebra.types import INTEGER, LOCAL_TIMESTAMP, STRING, Schema
 from viewkeeper.errors import InvariantViolated, UsageError, WarehouseError
+from viewkeeper.failpoints import VARIABLE, WAREHOUSE_POINTS
 from viewkeeper.warehouse import (
     Amortisation,
     Changes,
@@ -27,7 +28,6 @@ from viewkeeper.warehouse import (
 from viewkeeper.warehouse.columns import stored_arrow_schema
 from viewkeeper.warehouse.commits import quiet_entry
 from viewkeeper.warehouse.entries import LEDGER_SCHEMA
-from viewkeeper.warehouse.faults import FAILPOINTS, VARIABLE
 from viewkeeper.warehouse.lease import FILE
 from viewkeeper.warehouse.ledger import FOLDER, Ledger
 from viewkeeper.warehouse.storage import Storage
@@ -282,7 +282,7 @@ def all_kinds_of_work(writer: Writer, until: int) -> None:
         vacuum(writer, Retention(3, 0, 0))
 
 
-@pytest.mark.parametrize("point", FAILPOINTS[2:])
+@pytest.mark.parametrize("point", WAREHOUSE_POINTS[2:])
 @pytest.mark.thorough
 def test_a_full_disk_anywhere_is_a_clean_error_and_work_goes_on(
     warehouse: Warehouse, writer: Writer, monkeypatch: pytest.MonkeyPatch, point: str

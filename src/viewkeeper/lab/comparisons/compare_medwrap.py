@@ -11,7 +11,7 @@ from viewkeeper.simulator.medwrap.costs import MedwrapCost, medwrap_costs
 from viewkeeper.simulator.plots import Panel, Points, merged
 from viewkeeper.terminal import write_line
 
-# What each varies around: so many sources, relations at each, conflicts at each.
+# What each varies around: the number of sources, of relations at each, of conflicts at each.
 SOURCES_FIXED, RELATIONS_PER_SOURCE_FIXED, CONFLICTS_FIXED = 3, 3, 1
 SOURCES = (2, 3, 4, 5)
 RELATIONS_PER_SOURCE = (1, 2, 3, 4)

@@ -18,7 +18,7 @@ from viewkeeper.simulator.plots import Panel
 from viewkeeper.simulator.run import simulated
 
 STALENESS = "staleness"
-# Protocols whose staleness is compared, by number of sources, over so many seeds.
+# Protocols whose staleness is compared, by number of sources, over these seeds.
 COMPARED = ("sweep", "parallel-sweep", "nested-sweep", "strobe", "c-strobe", "eca", "recompute")
 SOURCES = (2, 3, 4, 5)
 SEEDS = range(1, 7)

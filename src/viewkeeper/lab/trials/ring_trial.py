@@ -35,7 +35,7 @@ def ring_variants(name: str) -> dict[str, dict[str, Any]]:
 
 @dataclass(frozen=True)
 class RingTrial(Trial):
-    """A ring; its network never keeps order, and nobody is asked anything."""
+    """A ring; its network never keeps order, and no source is asked anything."""
 
     options: RingOptions
 

@@ -1,4 +1,4 @@
-"""The auditor: a view computed anew from its sources, at exactly the warehouse's state, row by row."""
+"""The auditor: a view recomputed from its sources, at exactly the warehouse's state, row by row."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from viewkeeper.warehouse.columns import COUNT, store_name
 from viewkeeper.warehouse.warehouse import Snapshot, Warehouse
 
 ROWS_SHOWN_MAX = 20
-# Up to so many stored rows a view is compared in this process.
+# Up to this number of stored rows a view is compared in this process.
 HERE_ROWS_MAX = 100_000
 
 
@@ -53,7 +53,7 @@ class Audit:
         }
 
 
-def audited(pipeline: Pipeline, warehouse: Warehouse, view: str) -> Audit:
+def audit_view(pipeline: Pipeline, warehouse: Warehouse, view: str) -> Audit:
     """Recompute one view and its stores at the state that the warehouse stands at, and compare."""
     with pipeline.recomputed(view) as filled:
         # The view rests by now; other groups may go on, and do not change it.

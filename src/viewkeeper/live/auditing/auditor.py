@@ -6,13 +6,13 @@ Two checks, which find different things:
   What it was at an earlier state, plus that of the changes since, must be what it is now. No source is asked; it
   finds files that were changed, lost or doubled behind our back. A fingerprint that does not fit is never taken
   for what to compare with next time.
-- A *sample* of keys computed anew from the sources at the view's own cut (`sampling`). It finds what was wrong
+- A *sample* of keys recomputed from the sources at the view's own cut (`sampling`). It finds what was wrong
   when it was written. A small view that can't be sampled is computed as a whole; a large one is not.
 
 Either difference has the whole view compared row by row, with its stores, so that the rows can be named. A view that
 was found different stays marked, and is compared as a whole each time, until such a comparison finds it equal
 or it is rebuilt: a sample can't take a mark away. An auditor never ends a run: what keeps it from a
-verdict is told, and tried again next time.
+verdict is reported, and tried again next time.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from pathlib import Path
 from typing import Any
 
 from viewkeeper.errors import InvariantViolated, SourceError, UsageError, ViewkeeperError
-from viewkeeper.live.auditing.audit import Audit, audited
+from viewkeeper.live.auditing.audit import Audit, audit_view
 from viewkeeper.live.auditing.sampling import can_sample, sampled
 from viewkeeper.live.json_files import read_json, write_aside
-from viewkeeper.live.memory import give_back
 from viewkeeper.live.pipeline import Pipeline
+from viewkeeper.live.process_memory import give_back
 from viewkeeper.run_events import ViewAudited
 from viewkeeper.warehouse.columns import owner_of
 from viewkeeper.warehouse.entries import ViewState
@@ -37,10 +37,10 @@ from viewkeeper.warehouse.fingerprints import MODULUS, fingerprint_of
 from viewkeeper.warehouse.warehouse import Warehouse
 
 FILE = ".viewkeeper/fingerprints.json"
-# Beyond so many stored rows a view is not read through, nor computed as a whole.
+# Beyond this number of stored rows a view is not read through, nor computed as a whole.
 FINGERPRINT_ROWS_MAX = 2_000_000
 WHOLE_ROWS_MAX = 100_000
-# The first check of a run comes sooner: whoever has just started it wants to know.
+# The first check of a run comes sooner: the person who has just started it wants to know.
 FIRST_SECONDS_MAX = 60.0
 EQUAL, DIFFERENT, UNKNOWN = "equal", "different", "unknown"
 
@@ -82,14 +82,14 @@ class Auditor:
     def audit(self, pipeline: Pipeline, warehouse: Warehouse) -> ViewAudited | None:
         """Check the next view; its verdict for people and programs. None when there is no view."""
         view = self.next_of([name for group in pipeline.groups for name in group.scope.views])
-        found = None if view is None else self._checked(pipeline, warehouse, view)
-        # It has read much that nobody needs any more.
+        found = None if view is None else self._check(pipeline, warehouse, view)
+        # It has read much that is no longer needed.
         give_back()
         # Counted from its end: an auditor that is slow does not become the main load.
         self._due_at = time.monotonic() + self._settings.every_seconds
         return found
 
-    def _checked(self, pipeline: Pipeline, warehouse: Warehouse, view: str) -> ViewAudited:
+    def _check(self, pipeline: Pipeline, warehouse: Warehouse, view: str) -> ViewAudited:
         started = time.monotonic()
         incarnation = pipeline.writer.latest.views[view].incarnation
         try:
@@ -115,22 +115,22 @@ class Auditor:
         # All of them, also when one does not fit: each takes note of what it has now.
         fits = [not is_read or self._fingerprint_fits(warehouse, name) for name in tables]
         if self._is_marked(view, states[view].incarnation):
-            return self._compared(pipeline, warehouse, tables), "marked, then whole"
+            return self._compare(pipeline, warehouse, tables), "marked, then whole"
         if not all(fits):
-            return self._compared(pipeline, warehouse, tables), "fingerprint, then whole"
+            return self._compare(pipeline, warehouse, tables), "fingerprint, then whole"
         definition = pipeline.group_of(view).scope.views[view].definition
         if can_sample(definition):
             found = sampled(pipeline, warehouse, view, self._settings.keys, self._randomness)
             if found.is_equal:
                 return found, "fingerprint and sample"
-            return self._compared(pipeline, warehouse, tables), "sample, then whole"
+            return self._compare(pipeline, warehouse, tables), "sample, then whole"
         if rows <= WHOLE_ROWS_MAX:
-            return self._compared(pipeline, warehouse, tables), "fingerprint and whole"
+            return self._compare(pipeline, warehouse, tables), "fingerprint and whole"
         return None, "fingerprint"
 
-    def _compared(self, pipeline: Pipeline, warehouse: Warehouse, tables: Sequence[str]) -> Audit:
+    def _compare(self, pipeline: Pipeline, warehouse: Warehouse, tables: Sequence[str]) -> Audit:
         """All rows, against the sources. What is found equal is where fingerprints begin again."""
-        found = audited(pipeline, warehouse, tables[0])
+        found = audit_view(pipeline, warehouse, tables[0])
         if found.is_equal:
             self._remember(dict.fromkeys((*tables, _mark(tables[0]))))
         return found

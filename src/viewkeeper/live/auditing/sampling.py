@@ -1,4 +1,4 @@
-"""A sample of a view's rows, computed anew from the sources at exactly the view's own cut.
+"""A sample of a view's rows, recomputed from the sources at exactly the view's own cut.
 
 The sources are asked for the rows of a few keys and what they join with, by the same keyed questions that
 keep the view: the price of a small batch, however large the view is. The view's group commits nothing meanwhile.

@@ -1,4 +1,4 @@
-"""View managers at work: who keeps a view from job to job, each in a thread of its own.
+"""View managers at work: who keeps a view from job to job, each in its own thread.
 
 One duty: to give a protocol's pure machine what it asks for, and to tell what it found. Begin with `live`,
 what a manager is, and `manager_factory`, which says who keeps which view.

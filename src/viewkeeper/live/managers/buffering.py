@@ -30,13 +30,13 @@ from viewkeeper.views.assembly import Assembly
 from viewkeeper.views.definition import RelationName, ViewDefinition
 from viewkeeper.views.pruning import pruned
 
-# So many transactions a protocol is told of before the first of its questions is answered. With all of
+# Transactions that a protocol gets before the first of its questions is answered. With all of
 # a large batch at once, protocols that compensate for each pair of them would never come to an end.
 TOGETHER_MAX = 32
 
 
 @dataclass(frozen=True)
-class Materials:
+class ManagerInputs:
     """What a manager is made from. ``extent`` reads the view as it is committed.
 
     It is read when the first job comes: until then another group may still be bringing the view there.
@@ -65,10 +65,10 @@ class Piece:
 class BufferedManager(LiveManager):
     """Keeps what has arrived until a job takes it up."""
 
-    def __init__(self, materials: Materials) -> None:
-        self.view = materials.definition.name
-        self.definition = pruned(materials.definition)
-        self.materials = materials
+    def __init__(self, inputs: ManagerInputs) -> None:
+        self.view = inputs.definition.name
+        self.definition = pruned(inputs.definition)
+        self.inputs = inputs
         self.counts = MessageCounts()
         self.schemas = whole_schemas([self.definition])
         self._assemblies = tuple(Assembly(term) for term in self.definition.all_terms)
@@ -124,7 +124,7 @@ class BufferedManager(LiveManager):
 
     def extent(self, staging: Staging) -> StagedRelation:
         """The view as the warehouse has it."""
-        return staging.relation(self.materials.extent(), self.definition.schema)
+        return staging.relation(self.inputs.extent(), self.definition.schema)
 
     def _piece(self, mine: list[Arrival], ahead: Sequence[Arrival], questions: Questions) -> Piece:
         staging = questions.staging
@@ -151,7 +151,7 @@ class BufferedManager(LiveManager):
             self._assemblies,
             dict(self._reached),
             self._taken_out(ahead, staging),
-            self.materials.kinds,
+            self.inputs.kinds,
             self.counts,
         )
         numbers = {(a.transaction.source, a.transaction.number): a.number for a in mine}
@@ -165,7 +165,7 @@ class BufferedManager(LiveManager):
         for name, schema in self.schemas.items():
             numbers = [arrival.number for arrival in ahead if _touches(arrival, name)]
             if numbers:
-                table = self.materials.changes.changes(name, numbers, schema.names)
+                table = self.inputs.changes.changes(name, numbers, schema.names)
                 rows = staging.relation(table.drop_columns([TXN]), schema)
                 found[name] = staging.taken(-rows)
         return found.get
@@ -178,7 +178,7 @@ class BufferedManager(LiveManager):
             return {}
         schema = self.schemas[name]
         numbers = [arrival.number for arrival in arrivals]
-        table = self.materials.changes.changes(name, numbers, schema.names)
+        table = self.inputs.changes.changes(name, numbers, schema.names)
         of_rows = table.column(TXN).to_numpy()
         starts = np.searchsorted(of_rows, numbers, "left")
         ends = np.searchsorted(of_rows, numbers, "right")

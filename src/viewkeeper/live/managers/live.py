@@ -48,10 +48,10 @@ class LiveManager(ABC):
 
     level: Level
     counts: MessageCounts
-    # Whether a job needs nothing of the jobs before it: then two managers may do them by turns.
+    # Whether a job needs nothing of the jobs before it: then two managers may do them alternately.
     takes_turns = False
-    # Whether it can be told of a stretch of transactions at once.
-    takes_stretches = False
+    # Whether it takes a transaction block at once.
+    takes_blocks = False
 
     @abstractmethod
     def arrived(self, arrivals: Iterable[Arrival]) -> None:
@@ -62,7 +62,7 @@ class LiveManager(ABC):
         """The changes that the job's transactions make; all its questions are asked on the way."""
 
     def foresee(self, batch: Sequence[Arrival], questions: Questions) -> None:
-        """For a new manager: ask what a job for the batch would ask, as far as it can be told by now."""
+        """For a new manager: ask what a job for the batch would ask, as far as that is known by now."""
         invariant(False, f"{type(self).__name__} does not ask in advance")
 
     def pass_over(self, job: Job) -> None:
@@ -83,7 +83,7 @@ class IncrementalManager(LiveManager):
     """From changes alone, in batches: `IncrementalView`, and its stores."""
 
     level = IncrementalView.level
-    takes_stretches = True
+    takes_blocks = True
 
     def __init__(
         self,

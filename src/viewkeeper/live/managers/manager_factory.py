@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from viewkeeper.engine.view import View
 from viewkeeper.live.epochs import Epochs, FilledView
-from viewkeeper.live.managers.buffering import Materials
+from viewkeeper.live.managers.buffering import ManagerInputs
 from viewkeeper.live.managers.live import IncrementalManager, LiveManager, pruned_upkeep
 from viewkeeper.live.managers.medwrap import MedwrapManager, MreManager
 from viewkeeper.live.managers.protocol import ProtocolManager
@@ -54,10 +54,10 @@ class ManagerFactory:
             raise unknown_protocol(record.name, LIVE)
         return MADE_BY[record.manager](self, view, record)
 
-    def materials(self, view: View) -> Materials:
+    def inputs(self, view: View) -> ManagerInputs:
         """What a manager needs that buffers transactions until its job."""
         kinds = {name: self.sources[name].kind for name in view.definition.sources}
-        return Materials(view.definition, self.changes, lambda: self._extent(view.name), kinds)
+        return ManagerInputs(view.definition, self.changes, lambda: self._extent(view.name), kinds)
 
     def incremental(self, view: View, record: Registered) -> LiveManager:
         stores = lambda: self._stores(view)  # noqa: E731
@@ -77,11 +77,11 @@ class ManagerFactory:
 # One factory for each kind of manager that the registry names.
 MADE_BY: dict[Manager, Callable[[ManagerFactory, View, Registered], LiveManager]] = {
     Manager.INCREMENTAL: ManagerFactory.incremental,
-    Manager.PROTOCOL: lambda f, view, it: ProtocolManager(f.materials(view), PROTOCOLS[it.name]),
-    Manager.RING: lambda f, view, it: RingManager(f.materials(view), RINGS[it.name].system),
-    Manager.MEDWRAP: lambda f, view, it: MedwrapManager(f.materials(view)),
-    Manager.MRE: lambda f, view, it: MreManager(f.materials(view)),
-    Manager.RECOMPUTE: lambda f, view, it: RecomputeManager(f.materials(view), f.spark.bulk),
+    Manager.PROTOCOL: lambda f, view, it: ProtocolManager(f.inputs(view), PROTOCOLS[it.name]),
+    Manager.RING: lambda f, view, it: RingManager(f.inputs(view), RINGS[it.name].system),
+    Manager.MEDWRAP: lambda f, view, it: MedwrapManager(f.inputs(view)),
+    Manager.MRE: lambda f, view, it: MreManager(f.inputs(view)),
+    Manager.RECOMPUTE: lambda f, view, it: RecomputeManager(f.inputs(view), f.spark.bulk),
 }
 
 

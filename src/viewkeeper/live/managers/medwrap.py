@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewkeeper.live.managers.buffering import Materials, Piece
+from viewkeeper.live.managers.buffering import ManagerInputs, Piece
 from viewkeeper.live.managers.protocol import ProtocolManager
 from viewkeeper.protocols.medwrap import Medwrap
 from viewkeeper.protocols.messages import AskSource
@@ -16,10 +16,10 @@ from viewkeeper.views.definition import RelationName
 class MedwrapManager(ProtocolManager[Medwrap]):
     """LMQ, GMQ and compensating queries of a job are all at one cut."""
 
-    def __init__(self, materials: Materials) -> None:
-        super().__init__(materials, OrderedMedwrap)
+    def __init__(self, inputs: ManagerInputs) -> None:
+        super().__init__(inputs, OrderedMedwrap)
 
-    def asked(self, protocol: Medwrap, question: AskSource) -> None:
+    def note_question(self, protocol: Medwrap, question: AskSource) -> None:
         self.counts.purposes[protocol.purpose(question.question).value] += 1
 
     def holders(self, protocol: Medwrap) -> tuple[Any, ...]:
@@ -29,7 +29,7 @@ class MedwrapManager(ProtocolManager[Medwrap]):
 class MreManager(MedwrapManager):
     """Each source's part of the view is held here, and read once when the manager begins."""
 
-    def made(self, piece: Piece) -> Medwrap:
+    def make(self, piece: Piece) -> Medwrap:
         contents = {name: self._before(piece, name) for name in self.schemas}
         return OrderedMre(self.definition, self.extent(piece.staging), contents)
 

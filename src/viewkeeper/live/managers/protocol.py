@@ -1,6 +1,6 @@
 """View managers that are a protocol of the papers, as the simulator plays it, over live sources.
 
-The protocol is told of some transactions, and only then are its questions answered, with all of them
+The protocol gets some transactions, and only then are its questions answered, with all of them
 reflected: so it has to compensate for the later ones, as it would with a source that is ahead.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from viewkeeper.errors import invariant
 from viewkeeper.live.jobs import Job
-from viewkeeper.live.managers.buffering import BufferedManager, Materials, Piece
+from viewkeeper.live.managers.buffering import BufferedManager, ManagerInputs, Piece
 from viewkeeper.live.questions.source_queries import Questions
 from viewkeeper.protocols.messages import (
     Action,
@@ -32,8 +32,8 @@ P = TypeVar("P", bound=Protocol)
 class ProtocolManager(BufferedManager, Generic[P]):
     """One view, kept by a protocol that asks sources."""
 
-    def __init__(self, materials: Materials, kind: type[P]) -> None:
-        super().__init__(materials)
+    def __init__(self, inputs: ManagerInputs, kind: type[P]) -> None:
+        super().__init__(inputs)
         self.level = kind.level
         self.kind = kind
         self._protocol: P | None = None
@@ -51,7 +51,7 @@ class ProtocolManager(BufferedManager, Generic[P]):
 
     def _installs(self, piece: Piece) -> Iterator[InstallChange]:
         if self._protocol is None:
-            self._protocol = self.made(piece)
+            self._protocol = self.make(piece)
         protocol = self._protocol
         self._move(piece.staging)
         todo: deque[Action] = deque()
@@ -60,7 +60,7 @@ class ProtocolManager(BufferedManager, Generic[P]):
         while todo:
             match todo.popleft():
                 case AskSource() as question:
-                    self.asked(protocol, question)
+                    self.note_question(protocol, question)
                     todo += protocol.step(piece.end.answer(question))
                 case InstallChange() as install:
                     yield install
@@ -70,11 +70,11 @@ class ProtocolManager(BufferedManager, Generic[P]):
         for source, number in piece.end.reached.items():
             protocol.step(SourceSettled(source, number))
 
-    def made(self, piece: Piece) -> P:
+    def make(self, piece: Piece) -> P:
         """The protocol as it begins, before the piece."""
         return self.kind(self.definition, self.extent(piece.staging))
 
-    def asked(self, protocol: P, question: AskSource) -> None:
+    def note_question(self, protocol: P, question: AskSource) -> None:
         """Take note of a question that is about to be answered."""
 
     def holders(self, protocol: P) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""Views computed anew: from whole relations at a job's end, their difference to what they were."""
+"""Views that are recomputed: from whole relations at a job's end, their difference to what they were."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from viewkeeper.live.jobs import Job
-from viewkeeper.live.managers.buffering import BufferedManager, Materials
+from viewkeeper.live.managers.buffering import BufferedManager, ManagerInputs
 from viewkeeper.live.questions.source_queries import Questions
 from viewkeeper.live.reading.contents import Reading, narrowed
 from viewkeeper.protocols.recompute import Recompute
@@ -19,9 +19,9 @@ class RecomputeManager(BufferedManager):
 
     level = Recompute.level
 
-    def __init__(self, materials: Materials, session: Any) -> None:
+    def __init__(self, inputs: ManagerInputs, session: Any) -> None:
         """``session`` is Spark's for large data: whole relations are large, however small a job is."""
-        super().__init__(materials)
+        super().__init__(inputs)
         self._session = session
         self._view = WholeView(self.definition)
         self._extent: StagedRelation | None = None
@@ -40,7 +40,7 @@ class RecomputeManager(BufferedManager):
     def _computed(self, questions: Questions, staging: Staging) -> StagedRelation:
         with questions.held(self.definition.sources) as cuts:
             waiting = self.ahead(questions)
-            reading = Reading(staging, cuts, questions.reflected, waiting, self.materials.changes)
+            reading = Reading(staging, cuts, questions.reflected, waiting, self.inputs.changes)
             relations = reading.relations([self.definition])
         asked = len(self.definition.sources)
         self.counts.questions += asked

@@ -16,7 +16,7 @@ from viewkeeper.algebra.bag import Bag
 from viewkeeper.algebra.types import Schema
 from viewkeeper.errors import invariant
 from viewkeeper.live.jobs import Job
-from viewkeeper.live.managers.buffering import BufferedManager, Materials, Piece
+from viewkeeper.live.managers.buffering import BufferedManager, ManagerInputs, Piece
 from viewkeeper.live.managers.protocol import move_relations
 from viewkeeper.live.questions.source_queries import Questions
 from viewkeeper.protocols.compensation import changes_of
@@ -46,8 +46,8 @@ class RingManager(BufferedManager):
 
     level = Level.STRONG
 
-    def __init__(self, materials: Materials, make: MakeSystem) -> None:
-        super().__init__(materials)
+    def __init__(self, inputs: ManagerInputs, make: MakeSystem) -> None:
+        super().__init__(inputs)
         self._make = make
         self._system: RingSystem | None = None
         self._on_the_way: deque[tuple[str, Event]] = deque()

@@ -1,10 +1,10 @@
 """A view manager at work: a thread that does its jobs one after the other.
 
 The managers of a group are independent of each other. One may be some jobs ahead of another; the merge
-process sees to it that nobody notices.
+process sees to it that no reader notices.
 
-Where a view's jobs need nothing of each other, two managers do them by turns: while one waits for answers,
-the other joins. What they found is told in the order of the jobs.
+Where a view's jobs need nothing of each other, two managers do them alternately: while one waits for answers,
+the other joins. What they found is reported in the order of the jobs.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class ManagerThread:
         return self.manager.counts
 
     def stop(self) -> None:
-        """After what is in the inbox; whoever stops it no longer listens to its reports."""
+        """After what is in the inbox; the caller no longer listens to its reports."""
         self._inbox.put(None)
 
     def _run(self) -> None:
@@ -107,13 +107,15 @@ class ManagerThread:
             self._report(ChangeComputed(job.serial, self.view, tables))
 
 
-class TakingTurns:
-    """Several managers of one view, each in its thread, that do its jobs by turns."""
+class AlternatingManagers:
+    """Several managers of one view, each in its thread, that alternate on its jobs."""
 
     def __init__(self, view: str, managers: Sequence[LiveManager], report: Report) -> None:
         self.view = view
         self._report = report
-        self._threads = [ManagerThread(view, manager, self._told) for manager in managers]
+        self._threads = [
+            ManagerThread(view, manager, self._report_in_order) for manager in managers
+        ]
         self._next = 0
         # Jobs that were begun and not told of, in order, and what was found for them so far.
         self._begun: deque[Job] = deque()
@@ -143,7 +145,7 @@ class TakingTurns:
     def counts(self) -> MessageCounts:
         return counted_together(thread.counts for thread in self._threads)
 
-    def _told(self, message: ChangeComputed | Failed) -> None:
+    def _report_in_order(self, message: ChangeComputed | Failed) -> None:
         if isinstance(message, Failed):
             self._report(message)
             return

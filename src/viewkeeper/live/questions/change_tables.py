@@ -39,13 +39,13 @@ class ChangeTables:
             for number, origin, transaction, _, _ in arrivals:
                 if isinstance(origin, TransactionBlock):
                     for name, rows in transaction.changes:
-                        tables[name].add_stretch(number, rows)
+                        tables[name].add_block(number, rows)
                 else:
                     for name, (_, deleted, inserted) in transaction.changes:
                         tables[name].add(number, deleted, inserted)
 
     def forget(self, upto: int) -> None:
-        """Nobody will ask for transactions up to this number any more."""
+        """No job will ask for transactions up to this number any more."""
         with self._lock:
             for table in self._tables.values():
                 table.forget(upto)
@@ -64,7 +64,7 @@ class _Table:
         self._schema = arrow_schema(schema)
         self._table = self._schema.empty_table()
         self._numbers = np.empty(0, np.int64)
-        # What has come since, in order: columns, then rows.
+        # What has arrived since, in order: columns, then rows.
         self._new_parts: list[pa.Table] = []
         self._new_rows: list[Row] = []
         self._new_numbers: list[int] = []
@@ -80,8 +80,8 @@ class _Table:
             self._new_numbers += [number] * len(inserted)
             self._new_counts += [1] * len(inserted)
 
-    def add_stretch(self, number: int, changed: ChangedRows) -> None:
-        """``number``: of the first transaction of the stretch."""
+    def add_block(self, number: int, changed: ChangedRows) -> None:
+        """``number``: of the first transaction of the block."""
         self._end_part()
         numbers = pa.array(changed.places + number)
         columns = [*changed.rows.columns, numbers, pa.array(changed.counts)]

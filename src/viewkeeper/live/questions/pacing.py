@@ -34,7 +34,7 @@ class Pace:
             self.sleep(wait)
 
     def asked(self, rows: int) -> None:
-        """A question was answered with so many rows."""
+        """A question was answered with this number of rows."""
         cost = 0.0
         if self.limits.queries_per_second:
             cost = max(cost, 1.0 / self.limits.queries_per_second)

@@ -6,7 +6,7 @@ are open. So they are asked for as if nothing had to be taken out, and remembere
 own questions find at the same cuts most of what they need. What was guessed wrong is asked for then: a guess
 changes how soon an answer comes, never what it is.
 
-The next batch will be begun while the first one is worked on, with cuts of its own: sources make ready for them.
+The next batch will be begun while the first one is worked on, with its own cuts: sources make ready for them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from viewkeeper.sources.interface import Source
 
 
 class Prefetching:
-    """Lets managers that have no other work ask for a batch in advance, in a thread of its own."""
+    """Lets managers that have no other work ask for a batch in advance, in a separate thread."""
 
     def __init__(
         self,
@@ -35,12 +35,12 @@ class Prefetching:
         self._questions = questions
         self._managers, self._batch = tuple(managers), batch
         self._sources = tuple(sources)
-        self._asking = threading.Thread(target=self._ask, name="foresight", daemon=True)
+        self._asking = threading.Thread(target=self._ask, name="prefetch", daemon=True)
         self._asking.start()
-        threading.Thread(target=self._prepare, name="foresight-cuts", daemon=True).start()
+        threading.Thread(target=self._prepare, name="prefetch-cuts", daemon=True).start()
 
     def _ask(self) -> None:
-        # Whoever asks the same again meets the same error, and knows what to do about it.
+        # The job itself asks the same, meets the same error, and handles it.
         with suppress(AskedEnough, ViewkeeperError):
             for manager in self._managers:
                 manager.foresee(self._batch, self._questions)

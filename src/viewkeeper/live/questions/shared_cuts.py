@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Mapping
 
 from viewkeeper.live.questions.source_queries import Questions
-from viewkeeper.sources.interface import Cut
+from viewkeeper.sources.interface import Snapshot
 
 
 class SharedCuts:
@@ -26,7 +26,7 @@ class SharedCuts:
         self._lock = threading.Lock()
 
     @property
-    def cuts(self) -> Mapping[str, Cut]:
+    def cuts(self) -> Mapping[str, Snapshot]:
         return self.questions.cuts
 
     def before_closing(self, call: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""Products of several relations of one source, joined by the source's own engine (`Cut.query`).
+"""Products of several relations of one source, joined by the source's own engine (`Snapshot.query`).
 
 The engine is trusted with equalities of integers and with nothing else: databases differ in collations,
 in trailing blanks and in what a decimal is. So it may find more than the term asks for, never less, and
@@ -15,7 +15,7 @@ from viewkeeper.algebra.types import INTEGER, Schema
 from viewkeeper.views.assembly import Assembly
 from viewkeeper.views.definition import Occurrence, Term
 
-# So many keys stand in one text; more of them are asked for in several.
+# Number of keys in one text; more of them are asked for in several.
 KEYS_PER_QUERY_MAX = 1_000
 
 _QUOTES = {"mariadb": "`"}

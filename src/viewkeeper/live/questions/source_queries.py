@@ -18,7 +18,7 @@ from viewkeeper.engine.cuts import broken_types
 from viewkeeper.errors import SourceError, invariant
 from viewkeeper.live.questions.pacing import Pace
 from viewkeeper.protocols.messages import AnswerArrived, AskSource, KeyedPart, Reflected
-from viewkeeper.sources.interface import Cut, KeyedRead
+from viewkeeper.sources.interface import KeyedRead, Snapshot
 from viewkeeper.spark.arrow import COUNT, arrow_schema
 from viewkeeper.spark.staged import StagedRelation, Staging
 from viewkeeper.views.definition import Occurrence, RelationName, Term
@@ -73,7 +73,7 @@ EVERYTHING = Reflected(2**62)
 
 
 class AskedEnough(Exception):
-    """Nobody needs answers in advance any more. Never shown to people."""
+    """Answers in advance are no longer needed. Never shown to people."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class _Remembered:
 
 
 def _can_be_remembered(read: KeyedRead, schema: Schema) -> bool:
-    """Whether it can be told here which rows have a key: by one column, and equal where Arrow says so."""
+    """Whether it can be seen here which rows have a key: by one column, and equal where Arrow says so."""
     if read.keys is None or len(read.key_columns) != 1:
         return False
     type = schema.type_of(read.key_columns[0])
@@ -120,11 +120,11 @@ def _is_among(rows: pa.Table, keys: pa.Table) -> pa.ChunkedArray:
 class Questions:
     """The questions of one batch: its cuts, what each reflects, and what it cost. Thread-safe.
 
-    Asked in advance (`foresight`), when it is not known yet what the cuts reflect, answers are remembered for
-    those that are asked in earnest; and so they are where other batches will be asked for at the same cuts.
+    Asked in advance (`prefetching`), when it is not known yet what the cuts reflect, answers are remembered for
+    those that are asked for the batch itself; and so they are where other batches will be asked for at the same cuts.
     """
 
-    cuts: Mapping[str, Cut]
+    cuts: Mapping[str, Snapshot]
     reflected: Mapping[str, Reflected]
     staging: Staging
     paces: Mapping[str, Pace]
@@ -143,7 +143,7 @@ class Questions:
 
     @classmethod
     def in_advance(
-        cls, cuts: Mapping[str, Cut], staging: Staging, paces: Mapping[str, Pace]
+        cls, cuts: Mapping[str, Snapshot], staging: Staging, paces: Mapping[str, Pace]
     ) -> Questions:
         """As if all cuts reflected exactly what the batch is."""
         everything = dict.fromkeys(cuts, EVERYTHING)
@@ -162,7 +162,7 @@ class Questions:
         return replace(self, asked={})
 
     def stop_asking(self) -> None:
-        """In advance: from now on it is done in earnest."""
+        """In advance: from now on it is asked for the batch itself."""
         self._is_over = True
 
     def answer(self, question: AskSource, terms: Sequence[Term]) -> AnswerArrived:
@@ -234,7 +234,7 @@ class Questions:
             return self._asked(source, keys, schema, lambda cut: cut.query(sql, schema))
 
     @contextlib.contextmanager
-    def held(self, sources: Iterable[str]) -> Iterator[Mapping[str, Cut]]:
+    def held(self, sources: Iterable[str]) -> Iterator[Mapping[str, Snapshot]]:
         """The cuts of some sources, for one thread alone."""
         with contextlib.ExitStack() as stack:
             for source in sorted(sources):
@@ -246,7 +246,7 @@ class Questions:
         source: str,
         keys: int,
         schema: Schema,
-        answer: Callable[[Cut], Iterator[pa.RecordBatch]],
+        answer: Callable[[Snapshot], Iterator[pa.RecordBatch]],
     ) -> pa.Table:
         pace = self.paces[source]
         pace.before_question()

@@ -1,6 +1,6 @@
 """A view's own stores, in this process: rows found by key, changed by every batch.
 
-The warehouse keeps them for good, as tables that nobody sees; here they are as the view's manager last
+The warehouse keeps them for good, as tables that no reader sees; here they are as the view's manager last
 left them, which may be a batch ahead of what is committed. Most of a store is an Arrow table that is
 searched by a hash of the key; what has changed since is a small overlay of plain rows, folded into the
 table when it has grown.

@@ -1,6 +1,6 @@
 """Whole relations of one source at one cut, read by several connections where the source allows it.
 
-A large relation is asked for in parts. Whoever is free takes the next part; a source whose snapshot
+A large relation is asked for in parts. Each free thread takes the next part; a source whose snapshot
 belongs to one connection is read by that one alone, and then parts would only cost.
 """
 
@@ -19,10 +19,10 @@ import pyarrow as pa
 
 from viewkeeper.algebra.types import Schema
 from viewkeeper.errors import SourceError
-from viewkeeper.sources.interface import Cut, KeyedRead
+from viewkeeper.sources.interface import KeyedRead, Snapshot
 from viewkeeper.views.definition import RelationName
 
-# Whoever reads also decodes.
+# Each reader thread decodes what it reads.
 READERS_MAX = min(4, os.cpu_count() or 1)
 # Below this a part is not worth a connection.
 PART_ROWS_MIN = 100_000
@@ -81,7 +81,9 @@ class _Progress:
 class BulkReading:
     """Reads once; `batches` gives the rows by relation."""
 
-    def __init__(self, cut: Cut, needed: Mapping[RelationName, Schema], on_rows: OnRows) -> None:
+    def __init__(
+        self, cut: Snapshot, needed: Mapping[RelationName, Schema], on_rows: OnRows
+    ) -> None:
         self._cut, self._needed, self._on_rows = cut, needed, on_rows
         self._lock = threading.Lock()
         self._progress: dict[RelationName, _Progress] = {}
@@ -100,7 +102,7 @@ class BulkReading:
                 list(threads.map(self._work, readers))
         return {name: progress.batches for name, progress in self._progress.items()}
 
-    def _readers(self, rows: int, stack: contextlib.ExitStack) -> list[Cut]:
+    def _readers(self, rows: int, stack: contextlib.ExitStack) -> list[Snapshot]:
         readers = [self._cut]
         while len(readers) < min(READERS_MAX, rows // PART_ROWS_MIN):
             # A source that has no connection to spare is read with those that we have.
@@ -112,7 +114,7 @@ class BulkReading:
             break
         return readers
 
-    def _work(self, cut: Cut) -> None:
+    def _work(self, cut: Snapshot) -> None:
         while True:
             with self._lock:
                 if not self._parts:
@@ -126,7 +128,7 @@ class BulkReading:
                     self._parts.clear()
                 raise
 
-    def _read(self, cut: Cut, progress: _Progress, part: int) -> None:
+    def _read(self, cut: Snapshot, progress: _Progress, part: int) -> None:
         name = progress.relation
         columns = self._needed[name].names
         question = KeyedRead(name.relation, columns, part=part, parts=progress.parts)

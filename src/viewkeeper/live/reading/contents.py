@@ -25,7 +25,7 @@ from viewkeeper.live.questions.source_queries import counted
 from viewkeeper.live.reading.bulk_reading import BulkReading, OnRows, RowsRead
 from viewkeeper.live.reading.executor_reading import read_by_executors
 from viewkeeper.protocols.messages import Reflected
-from viewkeeper.sources.interface import Cut, KeyedRead
+from viewkeeper.sources.interface import KeyedRead, Snapshot
 from viewkeeper.spark.arrow import COUNT, table_of
 from viewkeeper.spark.reading_in_parts import lines_of
 from viewkeeper.spark.relation import SparkRelation
@@ -39,7 +39,7 @@ class Reading:
     """Relations read at some cuts, without the transactions that wait to be applied."""
 
     staging: Staging
-    cuts: Mapping[str, Cut]
+    cuts: Mapping[str, Snapshot]
     reflected: Mapping[str, Reflected]
     waiting: Iterable[Arrival]
     changes: ChangeTables

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from viewkeeper.algebra.types import Schema
 from viewkeeper.errors import SourceError
-from viewkeeper.sources.interface import Cut, KeyedRead
+from viewkeeper.sources.interface import KeyedRead, Snapshot
 from viewkeeper.sources.opening import open_source
 from viewkeeper.spark.reading_in_parts import has_executors, read_in_parts, tasks_at_once
 from viewkeeper.spark.relation import SparkRelation
@@ -26,7 +26,7 @@ from viewkeeper.spark.staged import Staging
 # Below this a relation is read before executors have begun.
 ROWS_MIN = 100_000
 PART_ROWS_MIN = 50_000
-# More parts than tasks at a time: whoever is done early takes another one.
+# More parts than tasks at a time: a task that is done early takes another one.
 PARTS_PER_TASK = 2
 _SIGN = "viewkeeper-source-error: "
 
@@ -61,14 +61,14 @@ class PartReader:
 
 
 def parts_for(rows: int | None, tasks: int) -> int:
-    """In how many parts executors read a relation of about so many rows; 0: it is not worth it."""
+    """In how many parts executors read a relation of about ``rows`` rows; 0: it is not worth it."""
     if rows is None or rows < ROWS_MIN:
         return 0
     return max(1, min(tasks * PARTS_PER_TASK, rows // PART_ROWS_MIN))
 
 
 def read_by_executors(
-    staging: Staging, cut: Cut, relation: str, needed: Schema
+    staging: Staging, cut: Snapshot, relation: str, needed: Schema
 ) -> SparkRelation | None:
     """All rows of a relation at the cut, or None where we had better read them ourselves."""
     if not has_executors(staging.session):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def is_virtual(name: str, text: str) -> bool:
-    """Whether a view's text says so; nobody has to be connected to know it."""
+    """Whether a view's text says so; known without a connection."""
     return read_headers(SqlText(name, text)).protocol == VIRTUAL
 
 

@@ -252,8 +252,8 @@ class SimulatedCut:
             for each in transactions
         ]
 
-    def reflects_stretch(self, stretch: TransactionBlock) -> list[bool]:
-        return self.reflects_each(stretch.transactions())
+    def reflects_block(self, block: TransactionBlock) -> list[bool]:
+        return self.reflects_each(block.transactions())
 
 
 __all__ = ["Alter", "SimulatedCut", "SimulatedSource", "Statement", "Table", "Write"]

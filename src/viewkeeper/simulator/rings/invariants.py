@@ -21,7 +21,7 @@ from viewkeeper.errors import InvariantViolated, invariant
 from viewkeeper.protocols.tokens import Entry, Token
 from viewkeeper.simulator.kernel.exploration import Constant
 from viewkeeper.simulator.scenario import Scenario
-from viewkeeper.timeline import Cut
+from viewkeeper.timeline import CutVector
 from viewkeeper.views.assembly import Assembly, evaluated
 from viewkeeper.views.definition import RelationName, ViewDefinition
 
@@ -37,14 +37,14 @@ class RingInvariants(Constant):
         self.terms = [ViewDefinition(definition.name, (term,)) for term in definition.terms]
         self.names = definition.schema.names
         self._right: set[tuple[int, Entry]] = set()
-        self._views: dict[tuple[int, Cut], Bag] = {}
+        self._views: dict[tuple[int, CutVector], Bag] = {}
         self._parts: dict[tuple[int, str, int], Bag] = {}
-        self._entries: dict[tuple[int, str, int, Cut, frozenset[str]], Bag] = {}
+        self._entries: dict[tuple[int, str, int, CutVector, frozenset[str]], Bag] = {}
 
     def check(
         self,
         tokens: Sequence[Token],
-        serial_cuts: Sequence[Cut],
+        serial_cuts: Sequence[CutVector],
         extent: Bag,
         outstanding: Sequence[Bag],
     ) -> None:
@@ -111,7 +111,7 @@ class RingInvariants(Constant):
         occurrences = self.assemblies[term].term.occurrences
         return frozenset(o.alias for o in occurrences if o.source == source)
 
-    def _view(self, term: int, cut: Cut) -> Bag:
+    def _view(self, term: int, cut: CutVector) -> Bag:
         view = self._views.get((term, cut))
         if view is None:
             numbers = dict(cut)

@@ -36,7 +36,7 @@ from viewkeeper.simulator.one_view import OneViewWorld
 from viewkeeper.simulator.rings.invariants import RingInvariants
 from viewkeeper.simulator.scenario import Scenario
 from viewkeeper.simulator.source import ScriptedSource
-from viewkeeper.timeline import Cut, Transaction
+from viewkeeper.timeline import CutVector, Transaction
 from viewkeeper.views.definition import RelationName, ViewDefinition
 
 MakeSystem = Callable[[ViewDefinition, Any, Mapping[RelationName, Any]], RingSystem]
@@ -56,7 +56,7 @@ class Tick(Act):
 class Query:
     """A reader's question: what was committed when it was asked, and the state it was answered with."""
 
-    committed: Cut
+    committed: CutVector
     state: int | None = None
 
 
@@ -166,7 +166,7 @@ class RingWorld(OneViewWorld):
         super().__init__(nodes, channels, Network(fifo=False), extent, journal)
         self.demands = demands
         # How far the serial order of each term is: the cut of its token, or of the last one.
-        self.serial_cuts = [Cut.start(sources_of(term)) for term in scenario.definition.terms]
+        self.serial_cuts = [CutVector.start(sources_of(term)) for term in scenario.definition.terms]
         self.invariants = RingInvariants(scenario) if checked else None
         self.carry_out_all(WAREHOUSE, system.tokens)
 
@@ -223,8 +223,8 @@ class RingWorld(OneViewWorld):
         return cast(RingWarehouse, self.nodes[WAREHOUSE])
 
     @property
-    def committed(self) -> Cut:
-        return Cut.of({name: source.committed for name, source in self.sources.items()})
+    def committed(self) -> CutVector:
+        return CutVector.of({name: source.committed for name, source in self.sources.items()})
 
     @property
     def on_the_way(self) -> list[Event]:

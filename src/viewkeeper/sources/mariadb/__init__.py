@@ -4,7 +4,7 @@ What holds it together: a consistent snapshot knows its place in the binary log,
 order of commits, so a cut reflects exactly the transactions that end at or before its place. Where
 that fails (XA, statements instead of rows, foreign-key cascades) the source is refused by name.
 
-Begin with `cut` and `feed`; `binlog` takes the log apart, `ddl` judges the statements in it.
+Begin with `snapshot` and `feed`; `binlog` takes the log apart, `ddl` judges the statements in it.
 
 Knows one MariaDB server and nothing of views or protocols.
 """

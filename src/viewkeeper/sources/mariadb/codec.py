@@ -74,7 +74,7 @@ def log_reader(column: Column) -> Reader:
 
 
 def log_skipper(type_length: int, prefixed: bool) -> Reader:
-    """Steps over a value that nobody reads."""
+    """Steps over a value that is not read."""
     return (
         _prefixed(type_length, lambda data: None)
         if prefixed

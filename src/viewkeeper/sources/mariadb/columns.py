@@ -1,4 +1,4 @@
-"""What a column is: from the catalogue, or from a table map of the log; and our type for it.
+"""What a column is: from the catalog, or from a table map of the log; and our type for it.
 
 Both ways lead to the same `Column`, so that they can be compared: a table map that disagrees with the
 schema we work by means that a change of the schema escaped us, and no value may be trusted then.
@@ -67,7 +67,7 @@ class Column:
     labels: tuple[str, ...] = ()
     # Why it can't be read exactly; empty when it can.
     refused: str = field(default="", compare=False, repr=False)
-    # Only the catalogue knows it, and only keyed reads need it.
+    # Only the catalog knows it, and only keyed reads need it.
     collation: str = field(default="", compare=False, repr=False)
 
     @property
@@ -126,7 +126,7 @@ def holds(after: Column, before: Column) -> bool:
     return False
 
 
-def from_catalogue(row: Mapping[str, Any]) -> Column:
+def from_catalog(row: Mapping[str, Any]) -> Column:
     """A row of information_schema.COLUMNS, its names in capitals."""
     declared = str(row["COLUMN_TYPE"]).lower()
     kind, size = _kind_and_size(str(row["DATA_TYPE"]).lower(), row)
@@ -151,7 +151,7 @@ def from_catalogue(row: Mapping[str, Any]) -> Column:
 def from_table_map(
     column: binlog.MapColumn, charsets: Mapping[int, str], wanted: Column | None
 ) -> Column:
-    """A table map's column; ``wanted``, the catalogue's, tells only what maps can't say.
+    """A table map's column; ``wanted``, the catalog's, tells only what maps can't say.
 
     UUID and INET columns are strings there, and a virtual column looks like any other.
     """

@@ -21,7 +21,7 @@ from viewkeeper.errors import SourceError, UsageError, rebuild_command
 from viewkeeper.sources.urls import INSECURE, SourceUrl, insecure_link
 from viewkeeper.sources.wire import Malformed
 
-# The driver has no types of its own.
+# The driver declares no types.
 Link: TypeAlias = pymysql.Connection
 
 CONNECT_SECONDS = 5
@@ -109,7 +109,7 @@ class PatientReader:
         self._at = 0
 
     def read(self, size: int) -> bytes:
-        """Exactly so many bytes, fewer only at the end of the stream."""
+        """Exactly this number of bytes, fewer only at the end of the stream."""
         while len(self._buffer) - self._at < size:
             if self._at:
                 del self._buffer[: self._at]

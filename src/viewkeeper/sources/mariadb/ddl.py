@@ -39,7 +39,7 @@ class ReturnsToSavepoint:
 
 @dataclass(frozen=True)
 class ChangesTables:
-    """Defines these (database, table) anew; ``rewrites``: their rows may differ afterwards.
+    """Defines these (database, table) again; ``rewrites``: their rows may differ afterwards.
 
     A table of ``None`` means every table of the database.
     """
@@ -307,7 +307,7 @@ def _clauses(tokens: list[_Token]) -> list[list[_Token]]:
 _KEY_WORDS = frozenset(
     {"index", "key", "unique", "fulltext", "spatial", "constraint", "foreign", "primary", "check"}
 )
-# A new column with any of these starts with values of its own instead of NULL.
+# A new column with any of these starts with other values than NULL.
 _FILLING = frozenset(
     {
         "default",

@@ -29,12 +29,12 @@ from viewkeeper.sources.interface import (
     ToldColumns,
 )
 from viewkeeper.sources.mariadb import binlog, ddl
-from viewkeeper.sources.mariadb.catalogue import Table, refuse_problems
+from viewkeeper.sources.mariadb.catalog import Table, refuse_problems
 from viewkeeper.sources.mariadb.columns import holds
 from viewkeeper.sources.mariadb.dialect import logged
 from viewkeeper.sources.mariadb.layout import Layout, layout_of
-from viewkeeper.sources.mariadb.memory import Doubt
-from viewkeeper.sources.mariadb.places import Place
+from viewkeeper.sources.mariadb.position import Place
+from viewkeeper.sources.mariadb.shapes import Doubt
 from viewkeeper.sources.mariadb.stream import BinlogStream
 from viewkeeper.sources.wire import Malformed
 
@@ -54,7 +54,7 @@ class _Group:
 
 @dataclass(frozen=True)
 class Context:
-    """What the feed asks the server beside the log: the catalogue now, and how durable it is."""
+    """What the feed asks the server beside the log: the catalog now, and how durable it is."""
 
     # The table of this relation as it is now; None when there is none.
     table: Callable[[str], Table | None]
@@ -65,7 +65,7 @@ class Context:
     charsets: Mapping[int, str]
     # Whether a crash can't have lost the end of the log or of the tables.
     is_durable: Callable[[], bool]
-    # To be told how a table is from a place in the log on.
+    # Gets how a table is from a place in the log on.
     note: Callable[[str, Place, Table | None, Doubt], None]
 
 
@@ -78,18 +78,18 @@ class MariaDBFeed(Feed):
         stream: BinlogStream,
         start: Place,
         tables: Mapping[str, tuple[Table | None, Doubt]],
-        surroundings: Context,
+        context: Context,
     ) -> None:
         """``tables``: as they are believed to be at the start."""
         self._source = source
         self._stream = stream
-        self._surroundings = surroundings
+        self._context = context
         self._place = self._reported = start
         self._group: _Group | None = None
         # What stopped it. It is raised once all that was read before it is delivered.
         self._failure: SourceError | None = None
         self._tables: dict[str, Table | None] = {name: table for name, (table, _) in tables.items()}
-        # Relations whose table is only believed to be so: what the catalogue says now may be later
+        # Relations whose table is only believed to be so: what the catalog says now may be later
         # than this place in the log.
         self._believed: dict[str, Doubt] = {name: doubt for name, (_, doubt) in tables.items()}
         self._layouts: dict[bytes, Layout | None] = {}
@@ -105,7 +105,7 @@ class MariaDBFeed(Feed):
 
     def poll(self, timeout_seconds: float, items_max: int = 10_000) -> list[FeedItem]:
         items: list[FeedItem] = []
-        # What happens in tables that nobody reads gives no items, and may go on for ever.
+        # What happens in tables that no view reads gives no items, and may go on for ever.
         for _ in range(EVENTS_PER_POLL_MAX):
             if len(items) >= items_max:
                 break
@@ -198,7 +198,7 @@ class MariaDBFeed(Feed):
 
     def _new_file(self) -> None:
         """A file that was never closed means that its server crashed."""
-        if self._stream.crossed_crash and not self._surroundings.is_durable():
+        if self._stream.crossed_crash and not self._context.is_durable():
             raise self._stop(
                 "crash-lost-log",
                 f"the server crashed before it began {self._stream.file}, and its settings let a "
@@ -222,7 +222,7 @@ class MariaDBFeed(Feed):
             table_map = binlog.parse_table_map(body)
         except Malformed as error:
             raise self._stream.unreadable(f"a table map can't be read: {error}") from error
-        relation = self._surroundings.relations.get((table_map.database, table_map.table))
+        relation = self._context.relations.get((table_map.database, table_map.table))
         layout, items = None, list[FeedItem]()
         if relation is not None:
             layout, items = self._agreed(relation, table_map)
@@ -234,7 +234,7 @@ class MariaDBFeed(Feed):
     def _agreed(self, relation: str, table_map: binlog.TableMap) -> tuple[Layout, list[FeedItem]]:
         """The map's layout, once it agrees with the table we know, or corrects what we believed."""
         known = self._tables[relation]
-        layout = layout_of(table_map, relation, known, self._surroundings.charsets)
+        layout = layout_of(table_map, relation, known, self._context.charsets)
         if layout is None:
             raise self._drifted(relation, "the log has no names of columns, or unknown types")
         doubt = self._believed.pop(relation, None)
@@ -243,9 +243,9 @@ class MariaDBFeed(Feed):
         if doubt is None:
             raise self._drifted(relation, "its columns changed without an entry in the log")
         self._tables[relation] = layout.table
-        self._surroundings.note(relation, self._place, layout.table, doubt)
+        self._context.note(relation, self._place, layout.table, doubt)
         if not doubt.statement:
-            return layout, []  # the catalogue was ahead of a feed that starts in the past
+            return layout, []  # the catalog was ahead of a feed that starts in the past
         change = SchemaChange(
             self._source,
             self.position,
@@ -348,7 +348,7 @@ class MariaDBFeed(Feed):
         self._by_number.clear()
         concerned = [
             (place, relation)
-            for place, relation in sorted(self._surroundings.relations.items())
+            for place, relation in sorted(self._context.relations.items())
             if place in verdict.tables or (place[0], None) in verdict.tables
         ]
         return [
@@ -361,7 +361,7 @@ class MariaDBFeed(Feed):
         self, relation: str, place: tuple[str, str], verdict: ddl.ChangesTables, text: str
     ) -> Iterator[SchemaChange]:
         """One; or two, where ALTER TABLE renames a table and changes it: then first the change."""
-        before, now = self._tables[relation], self._surroundings.table(relation)
+        before, now = self._tables[relation], self._context.table(relation)
         moved = verdict.moved(place)
         if moved is None:
             if now is not None:
@@ -374,9 +374,9 @@ class MariaDBFeed(Feed):
             # Views read a table by its name, which another one has by now: they stay where they are
             # until the statement that gave it the name.
             return
-        renamed_to = self._surroundings.name_of(*moved)
+        renamed_to = self._context.name_of(*moved)
         if not verdict.only_renames:
-            between = shape_after(before, self._surroundings.table(renamed_to), verdict)
+            between = shape_after(before, self._context.table(renamed_to), verdict)
             if between is not None:
                 between = replace(between, relation=relation)
             change = self._schema_change(relation, (before, between), verdict, text)
@@ -387,7 +387,7 @@ class MariaDBFeed(Feed):
         if before is not None:
             database, name = moved
             there = replace(before, relation=renamed_to, database=database, name=name)
-            self._surroundings.note(renamed_to, self._behind, there, Doubt(text))
+            self._context.note(renamed_to, self._behind, there, Doubt(text))
         yield replace(
             self._schema_change(relation, (before, None), verdict, text),
             rewrites=False,
@@ -398,7 +398,7 @@ class MariaDBFeed(Feed):
 
     def _now_is(self, relation: str, table: Table | None, doubt: Doubt) -> None:
         """From behind this statement on, a table is so."""
-        self._surroundings.note(relation, self._behind, table, doubt)
+        self._context.note(relation, self._behind, table, doubt)
         self._tables[relation] = table
         self._believed[relation] = doubt
 
@@ -463,7 +463,7 @@ def _is_whole(gtid: binlog.Gtid, verdict: ddl.Verdict) -> bool:
 def shape_after(
     before: Table | None, now: Table | None, verdict: ddl.ChangesTables
 ) -> Table | None:
-    """A table behind a statement. ``now``: as the catalogue has it, perhaps many statements later."""
+    """A table behind a statement. ``now``: as the catalog has it, perhaps many statements later."""
     if before is None or verdict.drops:
         return now
     if verdict.told is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from viewkeeper.sources.interface import Health
 from viewkeeper.sources.mariadb.connection import Link, rows
-from viewkeeper.sources.mariadb.places import Place, file_number
+from viewkeeper.sources.mariadb.position import Place, file_number
 
 
 def read_health(link: Link, feed_at: Place | None) -> Health:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from viewkeeper.sources.mariadb import binlog
 from viewkeeper.sources.mariadb.binlog import MapColumn, Reader, TableMap
-from viewkeeper.sources.mariadb.catalogue import Table
+from viewkeeper.sources.mariadb.catalog import Table
 from viewkeeper.sources.mariadb.codec import decimal_bytes, log_reader, log_skipper
 from viewkeeper.sources.mariadb.columns import Column, from_table_map
 
@@ -29,7 +29,7 @@ def layout_of(
 ) -> Layout | None:
     """The layout that the map describes; None when it lacks names or has a type we can't step over.
 
-    ``known``, the table as the catalogue has it, tells what maps can't: which columns are refused for
+    ``known``, the table as the catalog has it, tells what maps can't: which columns are refused for
     the way they come about, and which strings are really UUIDs or addresses.
     """
     columns: list[Column] = []

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.interface import Finding
 from viewkeeper.sources.mariadb import binlog
-from viewkeeper.sources.mariadb.catalogue import Catalogue, Table
+from viewkeeper.sources.mariadb.catalog import Catalog, Table
 from viewkeeper.sources.mariadb.connection import Link, rows, variables
-from viewkeeper.sources.mariadb.keys import CHUNK_BYTES_MAX
+from viewkeeper.sources.mariadb.reading import CHUNK_BYTES_MAX
 from viewkeeper.sources.mariadb.setup import DURABLE, NEEDED
 
 # The first version with JSON_TABLE.
@@ -39,7 +39,7 @@ _WHY = {
 def findings(
     source: str,
     link: Link,
-    catalogue: Catalogue,
+    catalog: Catalog,
     relations: Sequence[str],
     try_feed: Callable[[], object],
     logged: Callable[[], Iterable[binlog.Event]],
@@ -50,9 +50,9 @@ def findings(
     if not found:
         found += _log(link, source)
         found += _settings(link)
-        found += _replication(link, catalogue, relations)
+        found += _replication(link, catalog, relations)
         found += _values(link)
-        found += _relations(link, catalogue, relations)
+        found += _relations(link, catalog, relations)
         if not any(finding.code == LOG_IN_ENGINE for finding in found):
             found += _feed(try_feed, logged)
     if not any(finding.severity == "refused" for finding in found):
@@ -123,7 +123,7 @@ def _settings(link: Link) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _replication(link: Link, catalogue: Catalogue, relations: Sequence[str]) -> Iterator[Finding]:
+def _replication(link: Link, catalog: Catalog, relations: Sequence[str]) -> Iterator[Finding]:
     """Changes that the server applies without logging them, and databases left out of the log."""
     running = rows(link, "SHOW GLOBAL STATUS LIKE 'Slaves_running'")
     updates = variables(link, "log_slave_updates").get("log_slave_updates")
@@ -138,7 +138,7 @@ def _replication(link: Link, catalogue: Catalogue, relations: Sequence[str]) -> 
         if status
         else (set(), set())
     )
-    used = {catalogue.place(relation)[0] for relation in relations}
+    used = {catalog.place(relation)[0] for relation in relations}
     for database in sorted(used):
         if database in ignored or (only and database not in only):
             yield Finding(
@@ -163,9 +163,9 @@ def _values(link: Link) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _relations(link: Link, catalogue: Catalogue, relations: Sequence[str]) -> Iterator[Finding]:
+def _relations(link: Link, catalog: Catalog, relations: Sequence[str]) -> Iterator[Finding]:
     for relation in relations:
-        table = catalogue.table(link, relation)
+        table = catalog.table(link, relation)
         if table is None:
             yield Finding(
                 "unknown-relation", "refused", f"there is no table {relation} that we may read",

@@ -63,7 +63,7 @@ def execute(
         finished = True
     finally:
         if not finished:
-            # Rows that nobody takes are still on their way: the session is of no more use.
+            # Rows that were not taken are still on their way: the session is of no more use.
             link._force_close()
         else:
             _close(link, statement)

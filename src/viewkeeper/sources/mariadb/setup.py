@@ -13,8 +13,9 @@ import socket
 from collections.abc import Iterator, Mapping, Sequence
 
 from viewkeeper.errors import SourceError, UsageError
-from viewkeeper.sources.mariadb.catalogue import Catalogue, quoted
+from viewkeeper.sources.mariadb.catalog import Catalog
 from viewkeeper.sources.mariadb.connection import Link, rows, variables
+from viewkeeper.sources.mariadb.quoting import quoted
 from viewkeeper.sources.urls import SourceUrl
 
 # Settings without which rows, old values or columns' names are missing in the log, or damage goes unseen.
@@ -37,7 +38,7 @@ def setup_script(
     source: str,
     url: SourceUrl,
     feed_url: SourceUrl,
-    catalogue: Catalogue,
+    catalog: Catalog,
     relations: Sequence[str],
 ) -> str:
     """The whole of it, for an administrator to read and run."""
@@ -55,7 +56,7 @@ def setup_script(
         "",
         "-- The user who reads tables at cuts:",
         *_user(url, reader, f"{source.upper()}_PASSWORD"),
-        *(f"GRANT SELECT ON {_table(catalogue, name)} TO {reader};" for name in relations),
+        *(f"GRANT SELECT ON {_table(catalog, name)} TO {reader};" for name in relations),
         f"GRANT BINLOG MONITOR ON *.* TO {reader};",
         "",
         "-- The user who reads the binary log, which holds the changes of all tables:",
@@ -150,6 +151,6 @@ def refuse_unless(allowed: bool, source: str) -> None:
         )
 
 
-def _table(catalogue: Catalogue, relation: str) -> str:
-    database, table = catalogue.place(relation)
+def _table(catalog: Catalog, relation: str) -> str:
+    database, table = catalog.place(relation)
     return f"{quoted(database)}.{quoted(table)}"

@@ -20,7 +20,7 @@ from viewkeeper.sources.interface import (
     Source,
 )
 from viewkeeper.sources.mariadb import binlog
-from viewkeeper.sources.mariadb.catalogue import Catalogue, Table, refuse_problems
+from viewkeeper.sources.mariadb.catalog import Catalog, Table, refuse_problems
 from viewkeeper.sources.mariadb.connection import (
     Link,
     connect,
@@ -29,13 +29,11 @@ from viewkeeper.sources.mariadb.connection import (
     translated,
     variables,
 )
-from viewkeeper.sources.mariadb.cut import SNAPSHOT, MariaDBCut, snapshot_place
 from viewkeeper.sources.mariadb.feed import Context, MariaDBFeed
 from viewkeeper.sources.mariadb.giving_way import GivingWay
 from viewkeeper.sources.mariadb.health import read_health
 from viewkeeper.sources.mariadb.history import History, read_history
-from viewkeeper.sources.mariadb.memory import TableMemory
-from viewkeeper.sources.mariadb.places import FIRST_OFFSET, Place, compare, place_of
+from viewkeeper.sources.mariadb.position import FIRST_OFFSET, Place, compare, place_of
 from viewkeeper.sources.mariadb.preflight import findings
 from viewkeeper.sources.mariadb.security import link_state, needless_rights
 from viewkeeper.sources.mariadb.setup import (
@@ -45,11 +43,13 @@ from viewkeeper.sources.mariadb.setup import (
     run_teardown,
     setup_script,
 )
+from viewkeeper.sources.mariadb.shapes import TableMemory
+from viewkeeper.sources.mariadb.snapshot import SNAPSHOT, MariaDBSnapshot, snapshot_place
 from viewkeeper.sources.mariadb.stream import BinlogStream
 from viewkeeper.sources.urls import SourceUrl
 from viewkeeper.sources.wire import Damage
 
-# A check looks at so many events of the newest file, and waits so long for the next one.
+# The number of events of the newest file that a check looks at, and how long it waits for the next one.
 EVENTS_LOOKED_AT = 2_000
 LOOK_SECONDS = 0.5
 
@@ -73,7 +73,7 @@ class MariaDBSource(Source):
         # Reading the log needs no right in any database, so the link must not ask for one.
         self._feed_url = replace(feed_url or url, database="")
         self._allow_setup = allow_setup
-        self._catalogue = Catalogue(name, url.database)
+        self._catalog = Catalog(name, url.database)
         self._control: Link | None = None
         self._guard = threading.RLock()
         self._charsets: dict[int, str] = {}
@@ -87,23 +87,21 @@ class MariaDBSource(Source):
         self._damage = Damage(name)
         # Former values of settings that our own setup changed.
         self._former: dict[str, str] = {}
-        self._giving_way = GivingWay(lambda: connect(url, name), self._catalogue.is_wanted)
+        self._giving_way = GivingWay(lambda: connect(url, name), self._catalog.is_wanted)
 
     def schemas(self, relations: Sequence[str] | None = None) -> Mapping[str, RelationSchema]:
-        with self._asking(f"read the catalogue of source {self.name}") as link:
+        with self._asking(f"read the catalog of source {self.name}") as link:
             if relations is None:
-                tables = self._catalogue.readable(link)
+                tables = self._catalog.readable(link)
             else:
-                tables = self._catalogue.tables(link, relations)
+                tables = self._catalog.tables(link, relations)
         self._memory.look(tables)
         return {relation: table.schema for relation, table in tables.items()}
 
     def preflight(self, relations: Sequence[str]) -> list[Finding]:
         with self._asking(f"check source {self.name}") as link:
-            catalogue = self._catalogue
-            return findings(
-                self.name, link, catalogue, relations, self.start_position, self._logged
-            )
+            catalog = self._catalog
+            return findings(self.name, link, catalog, relations, self.start_position, self._logged)
 
     def _logged(self) -> Iterator[binlog.Event]:
         """Some of the newest file's events, from its beginning."""
@@ -128,7 +126,7 @@ class MariaDBSource(Source):
         return [self._url] if is_same else [self._url, self._feed_url]
 
     def setup_sql(self, relations: Sequence[str]) -> str:
-        return setup_script(self.name, self._url, self._feed_url, self._catalogue, relations)
+        return setup_script(self.name, self._url, self._feed_url, self._catalog, relations)
 
     def setup(self, relations: Sequence[str]) -> None:
         refuse_unless(self._allow_setup, self.name)
@@ -162,7 +160,7 @@ class MariaDBSource(Source):
         with self._asking(f"open the feed of source {self.name}") as link:
             # Before the stream starts: what it is checked against must not be younger than it.
             history = read_history(link)
-            now = {relation: self._catalogue.table(link, relation) for relation in relations}
+            now = {relation: self._catalog.table(link, relation) for relation in relations}
         for table in now.values():
             if table is not None:
                 refuse_problems(self.name, table)
@@ -171,18 +169,20 @@ class MariaDBSource(Source):
             connect(self._feed_url, self.name), self.name, place, damage=self._damage
         )
         believed = {relation: self._memory.at(relation, place) for relation in relations}
-        feed = MariaDBFeed(self.name, stream, place, believed, self._surroundings(relations))
+        feed = MariaDBFeed(self.name, stream, place, believed, self._context_for(relations))
         self._history, self._feed, self._start = history, feed, place
         return feed
 
-    def cut(self, relations: Sequence[str], shared: Mapping[str, Any] | None = None) -> MariaDBCut:
+    def cut(
+        self, relations: Sequence[str], shared: Mapping[str, Any] | None = None
+    ) -> MariaDBSnapshot:
         invariant(shared is None, "a MariaDB cut can't be shared")
         charsets = self._known_charsets()
         link = connect(self._url, self.name)
-        cut = MariaDBCut(
+        cut = MariaDBSnapshot(
             self.name,
             link,
-            self._catalogue,
+            self._catalog,
             relations,
             charsets,
             self._check_history,
@@ -196,7 +196,7 @@ class MariaDBSource(Source):
             raise
         return cut
 
-    def _refuse_older(self, cut: MariaDBCut) -> None:
+    def _refuse_older(self, cut: MariaDBSnapshot) -> None:
         start = self._start
         if start is not None and compare(place_of(cut.bound), start, self.name) < 0:
             raise SourceError(
@@ -228,7 +228,7 @@ class MariaDBSource(Source):
 
     @contextmanager
     def _asking(self, doing: str) -> Iterator[Link]:
-        """The one link for small questions, by one thread at a time; opened anew when it was lost."""
+        """The one link for small questions, by one thread at a time; opened again when it was lost."""
         with self._guard, translated(self.name, doing):
             if self._control is not None and self._control.open:
                 try:
@@ -242,25 +242,25 @@ class MariaDBSource(Source):
     def _holder(self) -> AbstractContextManager[Link]:
         return self._asking(f"hold tables of source {self.name}")
 
-    def _surroundings(self, relations: Sequence[str]) -> Context:
+    def _context_for(self, relations: Sequence[str]) -> Context:
         return Context(
             table=self._table_now,
-            relations={self._catalogue.place(relation): relation for relation in relations},
-            name_of=self._catalogue.relation,
+            relations={self._catalog.place(relation): relation for relation in relations},
+            name_of=self._catalog.relation,
             charsets=self._known_charsets(),
             is_durable=self._is_durable,
             note=self._memory.note,
         )
 
     def _table_now(self, relation: str) -> Table | None:
-        with self._asking(f"read the catalogue of source {self.name}") as link:
-            return self._catalogue.table(link, relation)
+        with self._asking(f"read the catalog of source {self.name}") as link:
+            return self._catalog.table(link, relation)
 
     def _known_charsets(self) -> dict[int, str]:
         """Names of character sets by the numbers of their collations."""
         with self._guard:
             if not self._charsets:
-                with self._asking(f"read the catalogue of source {self.name}") as link:
+                with self._asking(f"read the catalog of source {self.name}") as link:
                     found = rows(
                         link,
                         "SELECT ID, CHARACTER_SET_NAME FROM"
@@ -275,7 +275,7 @@ class MariaDBSource(Source):
             return variables(link, *DURABLE) == DURABLE
 
     def _check_history(self, link: Link) -> None:
-        """A cut of a log that was begun anew must not be compared with transactions of the old one."""
+        """A cut of a log that was begun again must not be compared with transactions of the old one."""
         if self._history is not None and not read_history(link).continues(self._history):
             raise SourceError(
                 "history-changed",

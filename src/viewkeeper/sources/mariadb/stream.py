@@ -18,7 +18,7 @@ from pymysql.constants import COMMAND
 from viewkeeper.errors import SourceError, rebuild_command
 from viewkeeper.sources.mariadb import binlog
 from viewkeeper.sources.mariadb.connection import LOG_UNAVAILABLE, Link, translated
-from viewkeeper.sources.mariadb.places import Place, another_history
+from viewkeeper.sources.mariadb.position import Place, another_history
 from viewkeeper.sources.wire import Damage, Malformed
 
 HEARTBEAT_SECONDS = 1.0

@@ -19,7 +19,7 @@ from psycopg import pq
 from viewkeeper.sources.postgres import pgoutput
 from viewkeeper.sources.wire import Malformed
 
-# Below so many bytes of the server's log the stream is there sooner.
+# Below this number of bytes of the server's log the stream is there sooner.
 BYTES_MIN = 1 << 20
 # No server is asked to decode more of its log than this, nor to keep what it decoded.
 BYTES_MAX = 256 << 20
@@ -50,7 +50,7 @@ class Backlog:
         self._ask()
 
     def read(self, most: int) -> list[bytes]:
-        """Messages that have arrived, at most so many; none when there are none yet, or it is over.
+        """Messages that have arrived, at most this number; none when there are none yet, or it is over.
 
         Raises psycopg's errors when the link breaks, Malformed when an answer is none.
         """
@@ -70,7 +70,7 @@ class Backlog:
     def _ask(self) -> None:
         self._is_answered = self._is_complete = False
         self._is_first = True
-        # As far as the server has come by now: what it writes meanwhile is soon told by the stream.
+        # As far as the server has written by now: what it writes meanwhile the stream brings soon.
         limit = f"{self._limit_lsn >> 32:X}/{self._limit_lsn & 0xFFFFFFFF:X}"
         upto = f"least(pg_current_wal_flush_lsn(), '{limit}')"
         options = (
@@ -95,7 +95,7 @@ class Backlog:
             return True
         self._is_answered = result is not None and result.status == pq.ExecStatus.COPY_OUT
         if not self._is_answered:
-            # Whoever may not ask may still stream; and if he may not either, the stream says why.
+            # A role that may not ask may still stream; if it may not either, the stream says why.
             self.is_over, self.reach = True, self.end_lsn
         return True
 

@@ -56,7 +56,7 @@ class Codec:
 
 @dataclass(frozen=True)
 class ColumnType:
-    """A column's type as the catalogue tells it, domains resolved to their base."""
+    """A column's type as the catalog tells it, domains resolved to their base."""
 
     name: str  # "pg_catalog.int4"
     category: str  # pg_type.typtype: b(ase), e(num), c(omposite), r(ange), m(ultirange), p(seudo)

@@ -41,7 +41,7 @@ from viewkeeper.sources.transaction_block import ChangedRows, Numbers
 
 # The kinds of messages that can be read like this.
 PLAIN = bytes((BEGIN, INSERT, UPDATE, DELETE, COMMIT))
-# So many rows are worked on together: indices take many times the room of what they point to.
+# Rows that are worked on together: indices take many times the room of what they point to.
 ROWS_AT_ONCE = 20_000
 
 Bytes = npt.NDArray[np.uint8]
@@ -198,7 +198,7 @@ def _require(holds: npt.NDArray[np.bool_]) -> None:
 
 
 def _number(data: Bytes, at: Numbers, size: int) -> Numbers:
-    """The big-endian numbers of so many bytes that begin there."""
+    """The big-endian numbers of this width in bytes that begin there."""
     found = np.zeros(len(at), np.int64)
     for offset in range(size):
         found = (found << 8) | data[at + offset]

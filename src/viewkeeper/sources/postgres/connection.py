@@ -1,7 +1,7 @@
 """Connections to PostgreSQL: settings pinned, silent links noticed, foreign errors translated.
 
 `Control` asks small questions and gives up after a deadline. `ArrowLink` reads bulk as Arrow; its
-driver blocks, so it works in a thread of its own, and while it is busy the link is tested with a
+driver blocks, so it works in its own thread, and while it is busy the link is tested with a
 second connection: a slow query and a dead link look alike from the first one.
 """
 
@@ -26,7 +26,7 @@ from psycopg.conninfo import make_conninfo
 from viewkeeper.errors import SourceError, UsageError
 from viewkeeper.sources.urls import INSECURE, SourceUrl, insecure_link
 
-# Text forms must be the same whoever asks; names are qualified by us, never searched; a policy that
+# Text forms must be the same for every role; names are qualified by us, never searched; a policy that
 # would hide rows makes a query fail instead.
 SETTINGS = {
     "TimeZone": "UTC",

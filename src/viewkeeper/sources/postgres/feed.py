@@ -28,26 +28,26 @@ from viewkeeper.sources.postgres import pgoutput
 from viewkeeper.sources.postgres.columns import PLAIN, NotPlain, decoded
 from viewkeeper.sources.postgres.notes import NOTE, NOTES, TIE_PREFIX, Remarks, note_of, tie_of
 from viewkeeper.sources.postgres.position import make_position, widened, widened_all
-from viewkeeper.sources.postgres.replication import ReplicationStream
-from viewkeeper.sources.postgres.sifting import Sieve
-from viewkeeper.sources.postgres.tracking import (
+from viewkeeper.sources.postgres.shapes import (
     ChangeFields,
     Same,
     Tracked,
     TrackedRelations,
     identity_lost,
 )
+from viewkeeper.sources.postgres.sifting import Sieve
+from viewkeeper.sources.postgres.stream import ReplicationStream
 from viewkeeper.sources.postgres.watching import Seen, Watch
 from viewkeeper.sources.transaction_block import TransactionBlock, one_by_one
 from viewkeeper.sources.urls import SourceUrl
 from viewkeeper.sources.wire import Damage, Malformed
 
-# From so many messages on it is quicker to read them as columns: about a hundred small transactions.
-STRETCH_MESSAGES_MIN = 300
+# From this number of messages on it is quicker to read them as columns: about a hundred small transactions.
+BLOCK_MESSAGES_MIN = 300
 MESSAGES_PER_READ_MAX = 3_000
 # No more are read before it is looked at what they are, and at the time.
 MESSAGES_PER_GATHERING_MAX = 100_000
-# After a stretch, the next one is waited for until it has so many messages, at most so long.
+# After a block, the next one is waited for until it has this number of messages, at most this long.
 LINGER_MESSAGES_MAX, LINGER_SECONDS, LINGER_STEP_SECONDS = 9_000, 0.03, 0.002
 # How often it is looked, at least, at what the feed rests on beside the stream.
 LOOK_SECONDS = 1.0
@@ -96,7 +96,7 @@ class PostgresFeed(Feed):
         self._remarks = Remarks()
         self._sieve = Sieve(instance, old_until, self._remarks)
         self._notes: tuple[int, pgoutput.TupleDecoder] | None = None
-        # Whether the last items were a stretch.
+        # Whether the last items were a block.
         self._is_flood = False
         self._handlers = self._handler_table()
         # What the feed rests on beside the stream, when it was last looked at, and what that found
@@ -123,7 +123,7 @@ class PostgresFeed(Feed):
             self.position = items[-1].position
         return items
 
-    def poll_stretches(
+    def poll_blocks(
         self, timeout_seconds: float, items_max: int = 10_000
     ) -> Sequence[FeedItem | TransactionBlock]:
         self._await(timeout_seconds, items_max)
@@ -204,9 +204,9 @@ class PostgresFeed(Feed):
     def _take_plain(self, limit: int) -> None:
         """The whole transactions among the first messages, all of which are plain."""
         whole = self._kinds.rfind(_COMMIT, 0, limit) + 1
-        if whole >= STRETCH_MESSAGES_MIN:
+        if whole >= BLOCK_MESSAGES_MIN:
             with contextlib.suppress(NotPlain):
-                self._take_stretch(whole)
+                self._take_block(whole)
                 self._is_flood = True
                 return
         if whole:
@@ -219,25 +219,25 @@ class PostgresFeed(Feed):
                 self._handlers.get(message[0], self._on_unknown)(message)
 
     def _forget(self, size: int) -> list[bytes]:
-        """Take so many messages out."""
+        """Take this number of messages out."""
         messages, self._messages = self._messages[:size], self._messages[size:]
         del self._kinds[:size]
         return messages
 
-    def _take_stretch(self, size: int) -> None:
+    def _take_block(self, size: int) -> None:
         relations = self._relations.by_oid.items()
         decoders = {oid: (tracked.name, tracked.columns) for oid, tracked in relations}
         notes = self._notes[0] if self._notes is not None else None
         found = decoded(self._messages[:size], decoders, notes)
         xids = widened_all(found.xids, self._xid_near)
-        stretch = TransactionBlock(
+        block = TransactionBlock(
             self._source, xids, found.committed, found.ends, self._at, found.changes
         ).touching(found.changes)
         self._forget(size)
         self._xid_near = int(xids[-1])
-        if stretch is not None:
-            self._items.append(stretch)
-        if stretch is None or stretch.marks[-1] != found.ends[-1]:
+        if block is not None:
+            self._items.append(block)
+        if block is None or block.marks[-1] != found.ends[-1]:
             self._items.append(Progress(self._source, self._at(int(found.ends[-1]))))
 
     def _note_progress(self, sent_lsn: int) -> None:
@@ -249,7 +249,7 @@ class PostgresFeed(Feed):
     # -- beside the stream ------------------------------------------------------------------------
 
     def _look_if_due(self) -> None:
-        """Look before a place is told without rows, for they may be missing; and every now and then.
+        """Look before a place is delivered without rows, for they may be missing; and every now and then.
 
         A transaction needs no look: before it is applied, a cut is opened, which looks.
         """
@@ -289,7 +289,7 @@ class PostgresFeed(Feed):
             if found.keys() != suspected:
                 self._suspected = seen.lsn, frozenset(found)
             if (found or self._is_unsure(seen)) and isinstance(last, Progress):
-                self._items.pop()  # the place is told once it is known what is there
+                self._items.pop()  # the place is delivered once it is known what is there
         if found:
             watch.hasten()
 

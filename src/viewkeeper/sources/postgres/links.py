@@ -72,7 +72,7 @@ class Links:
         return link if link is not None else ArrowLink(self._source, self._url)
 
     def prepare(self) -> None:
-        """Have a connection ready for the next cut: whoever opens it need not wait."""
+        """Have a connection ready for the next cut: the thread that opens it need not wait."""
         with self._lock:
             is_ready = bool(self._idle) or self._closed
         if not is_ready:

@@ -15,7 +15,8 @@ from typing import Any
 
 from viewkeeper.errors import ViewkeeperError
 from viewkeeper.sources.interface import Remark
-from viewkeeper.sources.postgres.catalogue import Described, described, quote
+from viewkeeper.sources.postgres.catalog import Described, described
+from viewkeeper.sources.postgres.quoting import quoted
 
 # Our table of schema changes, in our schema, and its column that has a change.
 NOTES, NOTE = "relation_history", "note"
@@ -114,7 +115,7 @@ def told(tag: str, before: Described, after: Described | None) -> str:
 
 def _named(name: str) -> str:
     """For people: in quotes only where it needs them."""
-    return name if _PLAIN_NAME.fullmatch(name) else quote(name)
+    return name if _PLAIN_NAME.fullmatch(name) else quoted(name)
 
 
 def _table(described: Described) -> str:

@@ -30,7 +30,7 @@ def require_same_history(left: Position, right: Position, source: str) -> None:
 
 
 def feed_gap(source: str, detail: str) -> SourceError:
-    """The log no longer has what comes after our position, or nobody kept it for us."""
+    """The log no longer has what comes after our position, or no slot kept it for us."""
     return SourceError(
         "feed-gap",
         f"the feed of PostgreSQL source {source} can't continue where it stopped",

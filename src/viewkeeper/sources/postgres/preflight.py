@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.interface import Finding
-from viewkeeper.sources.postgres.catalogue import Described
+from viewkeeper.sources.postgres.catalog import Described
 from viewkeeper.sources.postgres.notes import NOTES
 from viewkeeper.sources.postgres.visibility_fence import WOULD_SHOW
 
@@ -261,7 +261,7 @@ def _of_triggers(source: PostgresSource, partitioned: bool) -> Iterator[Finding]
             "event-trigger",
             "warning",
             "no event trigger puts schema changes into the feed: they show with the next row or "
-            "query, and the relation is then read anew",
+            "query, and the relation is then read again",
             _run_setup(source) + " (a superuser must run it)",
         )
 

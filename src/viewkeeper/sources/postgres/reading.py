@@ -4,7 +4,7 @@ Keys travel as arrays, one per key column, bound as parameters. Measured against
 filled by COPY: the arrays won at 1, 1,000 and 100,000 keys, and need no right to create anything.
 
 An answer to a question with parameters is complete before its first row can be taken; without any it comes
-by COPY, piece by piece, for a third less of our time. So many whole numbers stand in the question itself.
+by COPY, piece by piece, for a third less of our time. Many whole numbers stand in the question itself.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ import pyarrow.compute as pc
 from viewkeeper.algebra.types import Kind
 from viewkeeper.arrow import arrow_type
 from viewkeeper.errors import SourceError, UsageError
-from viewkeeper.sources.postgres.catalogue import Column, quote
+from viewkeeper.sources.postgres.catalog import Column
 from viewkeeper.sources.postgres.codec import Codec
+from viewkeeper.sources.postgres.quoting import quoted
 
-# From so many keys on they are spelled out.
+# From this number of keys on they are spelled out.
 SPELLED_KEYS_MIN = 1_000
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -35,7 +36,7 @@ _MICROSECONDS = (-62135596800000000, 253402300799999999)
 
 def key_condition(columns: Sequence[Column], arrays: Sequence[str] | None = None) -> str:
     """``WHERE`` for the arrays, or else ``$1``, ``$2`` …: rows whose key is among them, each row once."""
-    matched = [_codec(c).match.format(quote(c.name)) for c in columns]
+    matched = [_codec(c).match.format(quoted(c.name)) for c in columns]
     if arrays is None:
         arrays = [f"${n}::{_array_cast(_codec(c))}" for n, c in enumerate(columns, start=1)]
     if len(columns) == 1:
@@ -65,7 +66,7 @@ def _array_cast(codec: Codec) -> str:
 def key_arrays(
     keys: pa.Table, columns: Sequence[Column], keys_max: int
 ) -> Iterator[pa.RecordBatch]:
-    """The distinct keys without NULLs as rows of arrays, so many keys in each."""
+    """The distinct keys without NULLs as rows of arrays, at most ``size`` keys in each."""
     prepared = []
     for index, column in enumerate(columns):
         wanted = arrow_type(_codec(column).type)

@@ -7,8 +7,8 @@ from contextlib import closing
 from typing import Any
 
 from viewkeeper.sources.interface import Finding, LinkState
-from viewkeeper.sources.postgres.catalogue import quote
 from viewkeeper.sources.postgres.connection import VERIFIED, Control, link_options
+from viewkeeper.sources.postgres.quoting import quoted
 from viewkeeper.sources.urls import SourceUrl
 
 # The function that names the method of authentication came with version 16.
@@ -66,7 +66,7 @@ def needless_rights(
 def _judged(
     user: str, attributes: list[str], powers: list[str], writable: list[Any]
 ) -> Iterator[Finding]:
-    role = quote(user)
+    role = quoted(user)
     if attributes:
         without = " ".join(f"NO{name}" for name in attributes)
         yield Finding(

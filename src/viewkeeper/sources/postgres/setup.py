@@ -2,7 +2,7 @@
 
 Order matters. REPLICA IDENTITY FULL comes before the publication: publishing a table without an
 identity would make the owner's own UPDATE and DELETE fail. The publication comes before the slot: a
-slot decodes with the catalogue of its time and would fail on a publication that did not exist yet.
+slot decodes with the catalog of its time and would fail on a publication that did not exist yet.
 
 Everything bears the instance's name (``viewkeeper_<source>``), so that two projects can share a
 server, and teardown gives every table the identity that it had before.
@@ -18,8 +18,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from viewkeeper.errors import UsageError
-from viewkeeper.sources.postgres.catalogue import DESCRIPTION, quote
+from viewkeeper.sources.postgres.catalog import DESCRIPTION
 from viewkeeper.sources.postgres.notes import NOTE, NOTES
+from viewkeeper.sources.postgres.quoting import quoted
 from viewkeeper.sources.urls import SourceUrl
 
 NAME_LENGTH_MAX = 50
@@ -69,7 +70,7 @@ def _block(body: str) -> str:
 
 def setup_statements(instance: str, tables: Sequence[str], *, triggers: bool) -> Iterator[str]:
     """Everything but the slot, for tables by their quoted names; each can be run again."""
-    schema = quote(instance)
+    schema = quoted(instance)
     yield _require_ours(instance)
     yield f"CREATE SCHEMA IF NOT EXISTS {schema}"
     yield (
@@ -101,7 +102,7 @@ def setup_statements(instance: str, tables: Sequence[str], *, triggers: bool) ->
     yield _publication_statement(instance)
     if triggers:
         # Published first: whatever the functions write from then on is in the feed.
-        yield from _published_statements(instance, [f"{schema}.{quote(NOTES)}"])
+        yield from _published_statements(instance, [f"{schema}.{quoted(NOTES)}"])
         yield from _trigger_statements(instance)
     for table in tables:
         name = literal(table)
@@ -118,7 +119,7 @@ def _require_ours(instance: str) -> str:
     """Who owns our schema, or a thing in it, could give our functions another body."""
     things = " UNION ALL ".join(
         f"SELECT {owner}, {name}::text FROM pg_catalog.{table} WHERE {place} = "
-        f"pg_catalog.to_regnamespace({literal(quote(instance))})"
+        f"pg_catalog.to_regnamespace({literal(quoted(instance))})"
         for table, place, name, owner in (
             ("pg_namespace", "oid", "nspname", "nspowner"),
             ("pg_class", "relnamespace", "relname", "relowner"),
@@ -159,7 +160,7 @@ END""")
 
 
 def _publication_statement(instance: str) -> str:
-    name, ours = quote(instance), f"p.pubname = {literal(instance)}"
+    name, ours = quoted(instance), f"p.pubname = {literal(instance)}"
     options = "(publish = 'insert, update, delete, truncate', publish_via_partition_root = true)"
     return _block(
         f"BEGIN IF NOT EXISTS (SELECT FROM pg_catalog.pg_publication p WHERE {ours}) THEN "
@@ -171,7 +172,7 @@ def _publication_statement(instance: str) -> str:
 
 
 def _published_statements(instance: str, tables: Sequence[str]) -> Iterator[str]:
-    name, ours = quote(instance), f"p.pubname = {literal(instance)}"
+    name, ours = quoted(instance), f"p.pubname = {literal(instance)}"
     for table in tables:
         oid = f"{literal(table)}::regclass"
         # What a transaction wrote before its table was published is not in the feed, whenever it
@@ -207,7 +208,7 @@ def _trigger_statements(instance: str) -> Iterator[str]:
     becomes a row that says so. But for want of memory, locks or stack, which any session can bring about:
     then its command fails, and nothing is said.
     """
-    schema = quote(instance)
+    schema = quoted(instance)
     path = "SET search_path = pg_catalog, pg_temp"
     yield (
         f"CREATE OR REPLACE FUNCTION {schema}.describe(relation oid) RETURNS jsonb LANGUAGE sql "
@@ -228,7 +229,7 @@ BEGIN
   IF EXISTS (SELECT FROM {schema}.altering a WHERE a.xid = pg_current_xact_id_if_assigned()) THEN
     RETURN;
   END IF;
-  -- A partition that is new in a tracked table: without old values its changes could not be told.
+  -- A partition that is new in a tracked table: without old values its changes could not be delivered.
   FOR leaf IN SELECT c.oid::regclass AS name FROM {schema}.relation_state s
     CROSS JOIN LATERAL pg_partition_tree(s.oid) t JOIN pg_class c ON c.oid = t.relid
     WHERE c.relkind IN ('r', 'p') AND c.relreplident <> 'f' AND NOT s.description -> 'children'
@@ -268,7 +269,7 @@ BEGIN
         ("ddl", f"ddl_command_end WHEN TAG IN ({tags}) EXECUTE FUNCTION {schema}.note_ddl()"),
         ("rewrite", f"table_rewrite EXECUTE FUNCTION {schema}.note_rewrite()"),
     ):
-        trigger = quote(f"{instance}_{name}")
+        trigger = quoted(f"{instance}_{name}")
         yield f"DROP EVENT TRIGGER IF EXISTS {trigger}"
         yield f"CREATE EVENT TRIGGER {trigger} ON {event}"
         # Also for sessions that replay changes with session_replication_role = replica.
@@ -276,16 +277,16 @@ BEGIN
 
 
 def history_grants(instance: str, user: str) -> Iterator[str]:
-    """Old names, and since when tables are published, are looked up by whoever opens a feed."""
-    schema = quote(instance)
-    yield f"GRANT USAGE ON SCHEMA {schema} TO {quote(user)}"
+    """Old names, and since when tables are published, are looked up by the role that opens a feed."""
+    schema = quoted(instance)
+    yield f"GRANT USAGE ON SCHEMA {schema} TO {quoted(user)}"
     for table in ("relation_history", "published"):
-        yield f"GRANT SELECT ON TABLE {schema}.{table} TO {quote(user)}"
+        yield f"GRANT SELECT ON TABLE {schema}.{table} TO {quoted(user)}"
 
 
 def grant_statements(user: str, tables: Sequence[str], *, feeds: bool) -> Iterator[str]:
     """The least a role needs: SELECT on the tables (LOCK TABLE wants it whole), and replication."""
-    role = quote(user)
+    role = quoted(user)
     known = f"EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = {literal(user)}"
     yield _block(f"BEGIN IF NOT {known}) THEN CREATE ROLE {role} LOGIN; END IF; END")
     if feeds:
@@ -320,10 +321,10 @@ def script(instance: str, sections: Sequence[tuple[str, Sequence[str]]]) -> str:
 
 def teardown_statements(instance: str, *, triggers: bool) -> Iterator[str]:
     """Everything but the slot, in the opposite order. Safe when some of it is gone already."""
-    schema = quote(instance)
+    schema = quoted(instance)
     if triggers:
-        yield f"DROP EVENT TRIGGER IF EXISTS {quote(f'{instance}_ddl')}"
-        yield f"DROP EVENT TRIGGER IF EXISTS {quote(f'{instance}_rewrite')}"
+        yield f"DROP EVENT TRIGGER IF EXISTS {quoted(f'{instance}_ddl')}"
+        yield f"DROP EVENT TRIGGER IF EXISTS {quoted(f'{instance}_rewrite')}"
     yield f"DROP PUBLICATION IF EXISTS {schema}"
     yield _block(f"""DECLARE former record; BEGIN
   IF to_regclass({literal(f"{schema}.former_identity")}) IS NULL THEN RETURN; END IF;

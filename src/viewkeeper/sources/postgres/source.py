@@ -10,28 +10,25 @@ from typing import Any
 from viewkeeper.errors import SourceError, UsageError
 from viewkeeper.sources.backoff import Backoff, retrying
 from viewkeeper.sources.interface import (
-    Cut,
     Feed,
     Finding,
     Health,
     LinkState,
     Position,
     RelationSchema,
+    Snapshot,
     Source,
 )
 from viewkeeper.sources.postgres import setup as statements
-from viewkeeper.sources.postgres.catalogue import (
+from viewkeeper.sources.postgres.catalog import (
     DESCRIPTION,
     NAMES,
     Described,
     described,
     names_to_oids,
-    quote,
-    quoted_by_name,
     unknown_relation,
 )
 from viewkeeper.sources.postgres.codec import ColumnType
-from viewkeeper.sources.postgres.cut import PostgresCut
 from viewkeeper.sources.postgres.feed import PostgresFeed
 from viewkeeper.sources.postgres.health import health_of
 from viewkeeper.sources.postgres.links import Links
@@ -44,8 +41,10 @@ from viewkeeper.sources.postgres.position import (
     require_same_history,
 )
 from viewkeeper.sources.postgres.preflight import findings
+from viewkeeper.sources.postgres.quoting import quoted, quoted_by_name
 from viewkeeper.sources.postgres.security import link_state, needless_rights
-from viewkeeper.sources.postgres.tracking import TrackedRelations, replaced
+from viewkeeper.sources.postgres.shapes import TrackedRelations, replaced
+from viewkeeper.sources.postgres.snapshot import PostgresSnapshot
 from viewkeeper.sources.postgres.visibility_fence import Settling
 from viewkeeper.sources.postgres.watching import Watch
 from viewkeeper.sources.urls import SourceUrl
@@ -145,7 +144,7 @@ class PostgresSource(Source):
         return names_to_oids(self.links.ask(NAMES), relations, self.name)
 
     def describe(self, oids: Mapping[str, int]) -> dict[str, Described]:
-        """The relations as the catalogue has them now; one that is gone is left out."""
+        """The relations as the catalog has them now; one that is gone is left out."""
         found = {}
         for name, oid in oids.items():
             rows = self.links.ask(DESCRIPTION.format(relation="%s::oid"), [oid])
@@ -312,7 +311,7 @@ class PostgresSource(Source):
 
     def check_followed(self, relations: Mapping[str, Position]) -> None:
         """What was written while a table was not published is in no feed, also if it is again."""
-        table = f"{quote(self.instance)}.published"
+        table = f"{quoted(self.instance)}.published"
         if not relations or not self._may_read(table):
             return
         names = self.links.ask(NAMES)
@@ -407,19 +406,19 @@ class PostgresSource(Source):
 
     def _told_by_messages_until(self, start: Position) -> int:
         """Where event triggers of an older set-up stopped to tell changes by messages; 0: before ``start``."""
-        named, table = f"{self.instance}_ddl", f"{quote(self.instance)}.published"
+        named, table = f"{self.instance}_ddl", f"{quoted(self.instance)}.published"
         asked = "SELECT EXISTS (SELECT FROM pg_event_trigger WHERE evtname = %s)"
         if not self.links.ask(asked, [named])[0][0]:
             return 0
         if not self._may_read(table):
             return EVER
         asked = f"SELECT k.since - '0/0' FROM {table} k WHERE k.oid = to_regclass(%s)"
-        rows = self.links.ask(asked, [f"{quote(self.instance)}.{NOTES}"])
+        rows = self.links.ask(asked, [f"{quoted(self.instance)}.{NOTES}"])
         until = int(rows[0][0]) if rows else EVER
         return until if until > int(start["lsn"]) else 0
 
     def _has_history(self) -> bool:
-        table = f"{quote(self.instance)}.{NOTES}"
+        table = f"{quoted(self.instance)}.{NOTES}"
         return bool(self.links.ask("SELECT to_regclass(%s) IS NOT NULL", [table])[0][0])
 
     def _former(self, relation: str, start: Position) -> tuple[Described, bool] | None:
@@ -427,7 +426,7 @@ class PostgresSource(Source):
 
         And whether it was behind the start.
         """
-        table = f"{quote(self.instance)}.{NOTES}"
+        table = f"{quoted(self.instance)}.{NOTES}"
         rows = self.links.ask(
             f"SELECT h.description, h.lsn - '0/0' > %s FROM (SELECT h.number, h.description, "
             f"(to_jsonb(h) ->> 'lsn')::pg_lsn AS lsn FROM {table} h) h WHERE %s IN ("
@@ -450,7 +449,7 @@ class PostgresSource(Source):
     def written_down(self, since: int, until: int, xid: int) -> list[int]:
         """The tables of which an older set-up wrote down a change between two places of the log."""
         retrying(lambda: self._require_visible(xid), VISIBLE_PATIENCE, randomness=random.Random())
-        table = f"{quote(self.instance)}.{NOTES}"
+        table = f"{quoted(self.instance)}.{NOTES}"
         if not self._may_read(table):
             return []
         asked = (
@@ -512,15 +511,15 @@ class PostgresSource(Source):
 
     # -- cuts and health --------------------------------------------------------------------------
 
-    def cut(self, relations: Sequence[str], shared: Mapping[str, Any] | None = None) -> Cut:
+    def cut(self, relations: Sequence[str], shared: Mapping[str, Any] | None = None) -> Snapshot:
         try:
-            return PostgresCut(self, relations, shared)
+            return PostgresSnapshot(self, relations, shared)
         except SourceError as error:
             if error.code != "link-lost":
                 raise
         # The connection was idle and has died since: once more with a new one.
         self.links.forget_idle()
-        return PostgresCut(self, relations, shared)
+        return PostgresSnapshot(self, relations, shared)
 
     def expect_cut(self) -> None:
         self.links.prepare()

@@ -17,11 +17,11 @@ from typing import Any
 
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.backoff import Backoff
-from viewkeeper.sources.postgres.snapshot import Snapshot
+from viewkeeper.sources.postgres.xid_snapshot import XidSnapshot
 
 Ask = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 
-# Whoever is between the log and visibility without waiting for a standby is there for milliseconds.
+# A transaction between the log and visibility that waits for no standby is there for milliseconds.
 PATIENCE = Backoff(first_seconds=0.005, most_seconds=0.2, patience_seconds=3.0)
 
 # Its own transaction: when the next snapshot is taken, this xid has ended, and so none below it is
@@ -79,7 +79,7 @@ class Settling:
     def _late(self) -> frozenset[int]:
         if not self._fence:
             return frozenset()
-        running = Snapshot.parsed(str(self._ask(_SNAPSHOT, ())[0][0])).running
+        running = XidSnapshot.parsed(str(self._ask(_SNAPSHOT, ())[0][0])).running
         self._working &= running
         return frozenset(xid for xid in running if xid < self._fence) - self._working
 

@@ -2,7 +2,7 @@
 
 A table that is taken out of the publication, or gets a row filter there, brings no more rows, and the log
 does not say why. Without our event triggers it does not say either that a table was altered, or that another
-one has its name. So all of that is looked at, in one statement. A catalogue row's ``xmin`` is the transaction
+one has its name. So all of that is looked at, in one statement. A catalog row's ``xmin`` is the transaction
 that wrote it: what was changed and put back between two looks has another one.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 
 from viewkeeper.errors import SourceError, rebuild_command
 from viewkeeper.sources.interface import broken_query
-from viewkeeper.sources.postgres.catalogue import Described, differ
+from viewkeeper.sources.postgres.catalog import Described, differ
 from viewkeeper.sources.postgres.notes import NOTES
 from viewkeeper.sources.postgres.position import lsn_number
 from viewkeeper.sources.postgres.setup import ENTRY, literal
@@ -25,7 +25,7 @@ Ask = Callable[[str], list[tuple[Any, ...]]]
 
 # Whether a transaction is at work on a followed table in a way that may alter it. It keeps its locks until
 # what it did is visible, a moment after its commit was written to the log. So this is asked first, by a
-# statement of its own: who has no locks any more is seen by the next one.
+# separate statement: a session that has no locks any more is seen by the next one.
 _ALTERING = """
 SELECT set_config('viewkeeper.altering', (EXISTS (
   SELECT FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_locks x
@@ -35,7 +35,7 @@ SELECT set_config('viewkeeper.altering', (EXISTS (
     OR (l.locktype = 'object' AND l.classid = 'pg_catalog.pg_publication'::regclass))))::text, false);
 """
 
-# A table's shape: changes whenever one of its catalogue rows is written, also by what changes nothing for
+# A table's shape: changes whenever one of its catalog rows is written, also by what changes nothing for
 # us. Its files: they are others once it was rewritten, vacuumed in full or truncated.
 _FILES = """concat_ws('/', c.relfilenode, CASE WHEN c.relkind = 'p' THEN (
         SELECT string_agg(l.relfilenode::text, ',' ORDER BY l.oid)
@@ -87,7 +87,7 @@ _TOKENS = (
 
 @dataclass(frozen=True)
 class Token:
-    """Of one table: another one whenever its catalogue rows, or its files, are others."""
+    """Of one table: another one whenever its catalog rows, or its files, are others."""
 
     shape: str
     files: str
@@ -128,7 +128,7 @@ class Watch:
         self, source: str, instance: str, ask: Ask, hasten: Callable[[], None] = lambda: None
     ) -> None:
         self._source, self._instance, self._ask = source, instance, ask
-        # Has the log move on, so that a feed passes what was seen also where nobody writes.
+        # Has the log move on, so that a feed passes what was seen also where there are no writers.
         self.hasten = hasten
         self._lock = threading.Lock()
         self._followed: dict[int, Described] = {}
@@ -145,7 +145,7 @@ class Watch:
         seen = self.look()
         with self._lock:
             self._triggers = seen.triggers if self._triggers is None else self._triggers
-            # What an earlier feed knew stays: a change since then is still to be told.
+            # What an earlier feed knew stays: a change since then is still to be delivered.
             self._tokens = {**seen.tables, **self._tokens}
         return seen
 

@@ -9,7 +9,7 @@ The same snapshot shows whether every change of our tables is still recorded. To
 putting a copy in its place, without our triggers, and its name may be gone for a moment: that is given
 time to settle, then the triggers are made again where we may, and else the feed says what is missing.
 After it the feed *skips*: what happened unrecorded has no place in the log, so that no state before
-the present one can be told (see `shapes`).
+the present one is known (see `shapes`).
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from viewkeeper.sources.interface import (
     SchemaChange,
     SourceTransaction,
 )
-from viewkeeper.sources.sqlite.catalogue import Capture, Catalogue
+from viewkeeper.sources.sqlite.catalog import Capture, Catalog
 from viewkeeper.sources.sqlite.commits import CommitWatch
 from viewkeeper.sources.sqlite.connection import file_identity, read_transaction, translated
 from viewkeeper.sources.sqlite.layout import Layout
-from viewkeeper.sources.sqlite.positions import Clock, feed_gap, parse_position, position_of
+from viewkeeper.sources.sqlite.position import Clock, feed_gap, parse_position, position_of
 from viewkeeper.sources.sqlite.row_decoding import PoisonRow, undecodable_text
 from viewkeeper.sources.sqlite.shapes import (
     AT,
@@ -71,7 +71,7 @@ _JULIAN_EPOCH = 2440587.5
 class _Batch:
     """What one read transaction gave."""
 
-    catalogue: Catalogue
+    catalog: Catalog
     start: int
     end: int
     ends: Sequence[int]
@@ -79,7 +79,7 @@ class _Batch:
     logged: Mapping[int, Sequence[Sequence[Any]]]
     # For each number its tag and time.
     marks: Mapping[int, tuple[int, float]]
-    # Relations to be read anew at the end, because all that lies before it is skipped; else None.
+    # Relations to be read again at the end, because all that lies before it is skipped; else None.
     skipped: frozenset[str] | None = None
 
 
@@ -106,7 +106,7 @@ class SQLiteFeed(Feed):
         # What the last look saw: SQLite's change counter, and the log's newest number.
         self._version: object = None
         self._reached = -1
-        # Read no further than here: behind it lies a poison row.
+        # Read no further than here: behind it lies a row that can't be decoded.
         self._limit: int | None = None
         # Since when a table is missing, or not recorded.
         self._unsettled_since: float | None = None
@@ -126,7 +126,7 @@ class SQLiteFeed(Feed):
         return items
 
     def confirm(self, position: Position) -> None:
-        self._source.confirmed(parse_position(position, self._source.name))
+        self._source.confirm(parse_position(position, self._source.name))
 
     def close(self) -> None:
         self._closed.set()
@@ -142,9 +142,9 @@ class SQLiteFeed(Feed):
             if version == self._version and self._at.seq == self._reached and not self._limit:
                 return []
             with read_transaction(self._connection):
-                clock, catalogue = self._check_log()
-                is_settled, lost = self._settled(catalogue)
-                batch = self._read(clock, catalogue) if is_settled and not lost else None
+                clock, catalog = self._check_log()
+                is_settled, lost = self._settled(catalog)
+                batch = self._read(clock, catalog) if is_settled and not lost else None
             # Only now: a commit between the two reads must be seen by the next look.
             self._version = version if batch is not None else None
         if lost:
@@ -152,30 +152,30 @@ class SQLiteFeed(Feed):
             self._unsettled_since = None
         return self._items(batch) if batch is not None else []
 
-    def _check_log(self) -> tuple[Clock, Catalogue]:
+    def _check_log(self) -> tuple[Clock, Catalog]:
         clock = self._source.clock(self._connection)
         if clock is None or clock.history != self._at.history:
             raise feed_gap(self._source.name, "the log belongs to another history, or is gone")
-        catalogue = self._source.catalogue(self._connection)
-        self._check_anchor(clock, catalogue)
+        catalog = self._source.catalog(self._connection)
+        self._check_anchor(clock, catalog)
         for relation in self._relations:
-            if self._shape(catalogue, relation) is None:
-                shape = first_shape(catalogue, relation, self._at.seq)
+            if self._shape(catalog, relation) is None:
+                shape = first_shape(catalog, relation, self._at.seq)
                 self._shapes |= {} if shape is None else {relation: shape}
                 self._at = self._at.with_shapes(self._shapes)
-        return clock, catalogue
+        return clock, catalog
 
-    def _settled(self, catalogue: Catalogue) -> tuple[bool, list[Capture]]:
-        """Whether the relations can be told as they are, and tables that are not recorded any more.
+    def _settled(self, catalog: Catalog) -> tuple[bool, list[Capture]]:
+        """Whether the relations are known as they are, and tables that are not recorded any more.
 
         A rebuild takes a table's name away, or its triggers, and gives them back a moment later.
         """
-        shapes = [(relation, self._shape(catalogue, relation)) for relation in self._relations]
+        shapes = [(relation, self._shape(catalog, relation)) for relation in self._relations]
         found = [
-            captured(catalogue, *each) for each in shapes if each[1] is None or is_known(each[1])
+            captured(catalog, *each) for each in shapes if each[1] is None or is_known(each[1])
         ]
         lost = [capture for capture in found if capture is not None and capture.unrecorded]
-        if not lost and not any(is_gone(catalogue, *each) for each in shapes):
+        if not lost and not any(is_gone(catalog, *each) for each in shapes):
             self._unsettled_since = None
             return True, []
         now = time.monotonic()
@@ -184,46 +184,46 @@ class SQLiteFeed(Feed):
             return False, []
         return True, lost
 
-    def _read(self, clock: Clock, catalogue: Catalogue) -> _Batch:
+    def _read(self, clock: Clock, catalog: Catalog) -> _Batch:
         self._reached = clock.seq
-        shapes = {relation: self._shape(catalogue, relation) for relation in self._relations}
-        if any(is_torn(catalogue, *each) for each in shapes.items()):
-            return self._skipping(clock, catalogue, shapes)
+        shapes = {relation: self._shape(catalog, relation) for relation in self._relations}
+        if any(is_torn(catalog, *each) for each in shapes.items()):
+            return self._skipping(clock, catalog, shapes)
         if clock.seq == self._at.seq:
-            return _Batch(catalogue, clock.seq, clock.seq, (), True, {}, {})
-        self._note_ends(clock, catalogue)
-        end, logged, marks = self._read_sound(catalogue, self._choose_end())
+            return _Batch(catalog, clock.seq, clock.seq, (), True, {}, {})
+        self._note_ends(clock, catalog)
+        end, logged, marks = self._read_sound(catalog, self._choose_end())
         ends = [number for number in self._ends if number <= end]
         self._ends = self._ends[len(ends) :]
-        return _Batch(catalogue, self._at.seq, end, ends, end == clock.seq, logged, marks)
+        return _Batch(catalog, self._at.seq, end, ends, end == clock.seq, logged, marks)
 
     def _skipping(
-        self, clock: Clock, catalogue: Catalogue, shapes: Mapping[str, Shape | None]
+        self, clock: Clock, catalog: Catalog, shapes: Mapping[str, Shape | None]
     ) -> _Batch:
         """Go to the present at once. What was logged of other relations on the way is not told
-        either: beside rows that nobody knows it would be shown in states that never were."""
+        either: beside rows that are not known it would be shown in states that never were."""
         after, end = self._at.seq, clock.seq
         skipped = {
             relation
             for relation, shape in shapes.items()
-            if is_torn(catalogue, relation, shape)
+            if is_torn(catalog, relation, shape)
             or any(
-                self._has_rows(layout, after, end) for layout in line_of(catalogue, relation, shape)
+                self._has_rows(layout, after, end) for layout in line_of(catalog, relation, shape)
             )
         }
         self._ends, self._limit = [], None
         marks = {end: (clock.tag, 0.0)}
-        return _Batch(catalogue, after, end, (), True, {}, marks, frozenset(skipped))
+        return _Batch(catalog, after, end, (), True, {}, marks, frozenset(skipped))
 
     def _has_rows(self, layout: Layout, after: int, end: int) -> bool:
         sql = f"SELECT 1 FROM {layout.log} WHERE seq > ? AND seq <= ? LIMIT 1"
         return self._connection.execute(sql, (after, end)).fetchone() is not None
 
-    def _check_anchor(self, clock: Clock, catalogue: Catalogue) -> None:
+    def _check_anchor(self, clock: Clock, catalog: Catalog) -> None:
         """The log must still hold the row at our position, or stand exactly there."""
         at = self._at
-        if catalogue.version < at.schema:
-            detail = f"its schema is of version {catalogue.version}, and we had read {at.schema}"
+        if catalog.version < at.schema:
+            detail = f"its schema is of version {catalog.version}, and we had read {at.schema}"
             raise feed_gap(self._source.name, f"{detail}: an older state was restored")
         if clock.seq == at.seq and clock.tag == at.tag:
             return
@@ -232,7 +232,7 @@ class SQLiteFeed(Feed):
             raise feed_gap(self._source.name, f"{detail} of the database was restored")
         if at.seq == 0:
             return
-        for layout in catalogue.layouts:
+        for layout in catalog.layouts:
             found = self._connection.execute(
                 f"SELECT tag FROM {layout.log} WHERE seq = ?", (at.seq,)
             ).fetchone()
@@ -242,13 +242,13 @@ class SQLiteFeed(Feed):
                 raise feed_gap(self._source.name, f"row {at.seq} of the log is another one now")
         raise feed_gap(self._source.name, f"row {at.seq} of the log is gone")
 
-    def _note_ends(self, clock: Clock, catalogue: Catalogue) -> None:
+    def _note_ends(self, clock: Clock, catalog: Catalog) -> None:
         """Where transactions end, from the WAL and from the cuts that were opened meanwhile.
 
         A cut stands between transactions, so splitting there is right; and it must be split there,
         because a cut has to say of every transaction whether it reflects it.
         """
-        found = self._watch.ends(catalogue.clock_page, clock.seq)
+        found = self._watch.ends(catalog.clock_page, clock.seq)
         found += self._source.cut_numbers(self._at.seq, clock.seq)
         last = self._at.seq
         self._ends = sorted({*self._ends, *(n for n in found if last < n <= clock.seq), clock.seq})
@@ -261,28 +261,28 @@ class SQLiteFeed(Feed):
         return self._ends[max(fitting, 1) - 1]
 
     def _read_sound(
-        self, catalogue: Catalogue, end: int
+        self, catalog: Catalog, end: int
     ) -> tuple[int, dict[int, Sequence[Sequence[Any]]], dict[int, tuple[int, float]]]:
         """What was logged up to there, or up to the last transaction before a row that can't be read."""
         try:
-            return end, *self._read_logs(catalogue, end)
+            return end, *self._read_logs(catalog, end)
         except PoisonRow as error:
             sound = bisect_left(self._ends, error.index)
             if not sound:
                 raise
-            return self._read_sound(catalogue, self._ends[sound - 1])
+            return self._read_sound(catalog, self._ends[sound - 1])
 
     def _read_logs(
-        self, catalogue: Catalogue, end: int
+        self, catalog: Catalog, end: int
     ) -> tuple[dict[int, Sequence[Sequence[Any]]], dict[int, tuple[int, float]]]:
         logged: dict[int, Sequence[Sequence[Any]]] = {}
         marks: dict[int, tuple[int, float]] = {}
         needed = {
             layout.number
             for relation in self._relations
-            for layout in line_of(catalogue, relation, self._shape(catalogue, relation))
+            for layout in line_of(catalog, relation, self._shape(catalog, relation))
         }
-        for layout in catalogue.layouts:
+        for layout in catalog.layouts:
             rows = self._read_log(layout, end, "*" if layout.number in needed else "seq, at, tag")
             if not rows:
                 continue
@@ -305,10 +305,10 @@ class SQLiteFeed(Feed):
         except sqlite3.OperationalError as error:
             if "UTF-8" not in str(error):
                 raise
-            poison = undecodable_text(self._source.name, layout.relation, error)
+            undecodable = undecodable_text(self._source.name, layout.relation, error)
             # All before it have been read.
-            poison.index = self._next_row(layout, rows[-1][SEQ] if rows else self._at.seq)
-            raise poison from None
+            undecodable.index = self._next_row(layout, rows[-1][SEQ] if rows else self._at.seq)
+            raise undecodable from None
         if not are_written_by_us(rows, layout, is_whole=wanted == "*"):
             detail = f"{layout.log} does not hold what our triggers write there"
             raise feed_gap(self._source.name, detail)
@@ -329,7 +329,7 @@ class SQLiteFeed(Feed):
                 return self._before_poison(batch, error)
             self._limit = None
             items = list(self._in_order(batch, segments, turns))
-        version = batch.catalogue.version if batch.at_end else self._at.schema
+        version = batch.catalog.version if batch.at_end else self._at.schema
         if batch.end > self._at.seq or version != self._at.schema:
             # Last of all: a position that counts a change of the schema has everything before it.
             if batch.end > self._at.seq:
@@ -342,10 +342,10 @@ class SQLiteFeed(Feed):
         segments: list[Segment] = []
         turns: list[Turn] = []
         for relation in self._relations:
-            shape = self._shape(batch.catalogue, relation)
+            shape = self._shape(batch.catalog, relation)
             tracker = Tracker(self._source.name, relation, shape)
             pieces = tracker.advance(
-                batch.catalogue, batch.logged, batch.start, batch.end, batch.at_end
+                batch.catalog, batch.logged, batch.start, batch.end, batch.at_end
             )
             segments += pieces[0]
             turns += pieces[1]
@@ -355,18 +355,18 @@ class SQLiteFeed(Feed):
     def _present(self, batch: _Batch, skipped: frozenset[str]) -> Iterator[SchemaChange]:
         turns: list[Turn] = []
         for relation in self._relations:
-            shape = self._shape(batch.catalogue, relation)
+            shape = self._shape(batch.catalog, relation)
             tracker = Tracker(self._source.name, relation, shape)
-            turns += tracker.skip(batch.catalogue, batch.end, rewrites=relation in skipped)
+            turns += tracker.skip(batch.catalog, batch.end, rewrites=relation in skipped)
         self._advance(batch, batch.end)
-        for change in self._changes(batch.catalogue, turns, batch.end):
+        for change in self._changes(batch.catalog, turns, batch.end):
             yield replace(change, skips=change.relation in skipped)
 
-    def _shape(self, catalogue: Catalogue, relation: str) -> Shape | None:
-        return self._shapes.get(relation) or inherited(catalogue, relation, self._shapes)
+    def _shape(self, catalog: Catalog, relation: str) -> Shape | None:
+        return self._shapes.get(relation) or inherited(catalog, relation, self._shapes)
 
     def _before_poison(self, batch: _Batch, error: PoisonRow) -> list[FeedItem]:
-        """Deliver the whole transactions before the one with the poison row, then raise."""
+        """Deliver the whole transactions before the one whose row can't be decoded, then raise."""
         sound = [number for number in batch.ends if number < error.index]
         if not sound:
             raise error
@@ -381,7 +381,7 @@ class SQLiteFeed(Feed):
         """Transactions, cut in pieces where a schema changed within one."""
         begin = batch.start
         waiting = list(turns)
-        yield from self._changes(batch.catalogue, waiting, begin)
+        yield from self._changes(batch.catalog, waiting, begin)
         for end in batch.ends:
             first = begin
             for place in (*_places(waiting, begin, end), end):
@@ -397,17 +397,15 @@ class SQLiteFeed(Feed):
                     )
                 begin = place
                 if waiting:
-                    yield from self._changes(batch.catalogue, waiting, place)
+                    yield from self._changes(batch.catalog, waiting, place)
 
-    def _changes(
-        self, catalogue: Catalogue, waiting: list[Turn], place: int
-    ) -> Iterator[SchemaChange]:
+    def _changes(self, catalog: Catalog, waiting: list[Turn], place: int) -> Iterator[SchemaChange]:
         while waiting and waiting[0].place <= place:
             turn = waiting.pop(0)
             self._shapes[turn.relation] = turn.shape
             if turn.renamed_to is not None:
-                # Whoever reads it under its new name goes on from here.
-                now = shape_of(catalogue.captures[turn.renamed_to])
+                # A feed that reads it under its new name goes on from here.
+                now = shape_of(catalog.captures[turn.renamed_to])
                 self._shapes |= {} if now is None else {turn.renamed_to: now}
             self._at = self._at.with_shapes(self._shapes)
             yield SchemaChange(

@@ -6,16 +6,16 @@ import sqlite3
 import time
 
 from viewkeeper.sources.interface import Health
-from viewkeeper.sources.sqlite.catalogue import Catalogue
+from viewkeeper.sources.sqlite.catalog import Catalog
 from viewkeeper.sources.sqlite.layout import CLOCK
-from viewkeeper.sources.sqlite.positions import Clock, Place
+from viewkeeper.sources.sqlite.position import Clock, Place
 
 _JULIAN_EPOCH, _DAY_SECONDS = 2440587.5, 86_400
 
 
 def report(
     connection: sqlite3.Connection,
-    catalogue: Catalogue,
+    catalog: Catalog,
     clock: Clock | None,
     reached: Place | None,
 ) -> Health:
@@ -27,21 +27,21 @@ def report(
         return Health("not-set-up", None, None, None, "there is no change log")
     gaps = [
         f"{name}: {capture.unrecorded}"
-        for name, capture in catalogue.captures.items()
+        for name, capture in catalog.captures.items()
         if capture.layout is not None and capture.unrecorded
     ]
     rows = sum(
         connection.execute(f"SELECT count(*) FROM {layout.log}").fetchone()[0]
-        for layout in catalogue.layouts
+        for layout in catalog.layouts
     )
     detail = "; ".join([*gaps, f"the log holds {rows} rows and stands at {clock.seq}"])
-    lag = None if reached is None else _lag_seconds(connection, catalogue, clock, reached)
+    lag = None if reached is None else _lag_seconds(connection, catalog, clock, reached)
     state = "triggers-lost" if gaps else "ok"
-    return Health(state, None, lag, _log_bytes(connection, catalogue), detail)
+    return Health(state, None, lag, _log_bytes(connection, catalog), detail)
 
 
 def _lag_seconds(
-    connection: sqlite3.Connection, catalogue: Catalogue, clock: Clock, reached: Place
+    connection: sqlite3.Connection, catalog: Catalog, clock: Clock, reached: Place
 ) -> float:
     """How old the oldest logged row is that the views do not have."""
     if reached.seq >= clock.seq:
@@ -49,7 +49,7 @@ def _lag_seconds(
     # Its first row in each log: the numbers are the primary key, and rise with time.
     days = [
         row[0]
-        for layout in catalogue.layouts
+        for layout in catalog.layouts
         for row in connection.execute(
             f"SELECT at FROM {layout.log} WHERE seq > ? ORDER BY seq LIMIT 1", (reached.seq,)
         )
@@ -60,10 +60,10 @@ def _lag_seconds(
     return max(0.0, time.time() - (day - _JULIAN_EPOCH) * _DAY_SECONDS)
 
 
-def _log_bytes(connection: sqlite3.Connection, catalogue: Catalogue) -> int | None:
+def _log_bytes(connection: sqlite3.Connection, catalog: Catalog) -> int | None:
     """What the log takes in the file; None where this SQLite has no statistics of pages."""
     total = 0
-    for layout in catalogue.layouts:
+    for layout in catalog.layouts:
         try:
             (size,) = connection.execute(
                 "SELECT sum(pgsize) FROM dbstat WHERE name = ?", (layout.log,)

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 
 from viewkeeper.sources.interface import Finding
-from viewkeeper.sources.sqlite.catalogue import Capture, Catalogue
+from viewkeeper.sources.sqlite.catalog import Capture, Catalog
 from viewkeeper.sources.sqlite.layout import PREFIX
 
 RUN_SETUP = "run the script that `viewkeeper check --setup-sql` prints for this source"
@@ -15,13 +15,13 @@ _WRITES = re.compile(r"\b(?:INSERT|REPLACE|UPDATE|DELETE)\b", re.IGNORECASE)
 
 
 def examine(
-    connection: sqlite3.Connection, catalogue: Catalogue, relations: Sequence[str]
+    connection: sqlite3.Connection, catalog: Catalog, relations: Sequence[str]
 ) -> list[Finding]:
     """The caller is in a read transaction."""
     return [
         *_journal(connection),
-        *_log(catalogue),
-        *(finding for name in relations for finding in _relation(connection, catalogue, name)),
+        *_log(catalog),
+        *(finding for name in relations for finding in _relation(connection, catalog, name)),
     ]
 
 
@@ -40,21 +40,21 @@ def _journal(connection: sqlite3.Connection) -> Iterator[Finding]:
         )
 
 
-def _log(catalogue: Catalogue) -> Iterator[Finding]:
-    if catalogue.set_up:
+def _log(catalog: Catalog) -> Iterator[Finding]:
+    if catalog.set_up:
         yield Finding("change-log", "ok", "there is a change log")
     else:
         yield Finding("change-log", "refused", "there is no change log in the database", RUN_SETUP)
 
 
-def _relation(connection: sqlite3.Connection, catalogue: Catalogue, name: str) -> Iterator[Finding]:
-    capture = catalogue.captures.get(name)
+def _relation(connection: sqlite3.Connection, catalog: Catalog, name: str) -> Iterator[Finding]:
+    capture = catalog.captures.get(name)
     if capture is None:
         yield Finding(
             "unknown-relation",
             "refused",
             f"there is no table {name}",
-            "correct its name in the view; a table of an attached file needs a source of its own",
+            "correct its name in the view; a table of an attached file needs a separate source",
         )
         return
     if capture.table.problem:
@@ -120,6 +120,6 @@ def _owners_triggers(connection: sqlite3.Connection, capture: Capture) -> Iterat
                 "before-trigger",
                 "refused",
                 f"trigger {trigger} writes to {name} before each change of {name}: "
-                "what REPLACE deletes then can't be told exactly",
+                "what REPLACE deletes then is not known exactly",
                 "make it an AFTER trigger, then run the setup script again",
             )

@@ -1,4 +1,4 @@
-"""Deleting log rows that every reader has confirmed, if the setup permits it.
+"""Deleting log rows that every reader has confirm, if the setup permits it.
 
 A few rows per transaction and never waiting for a lock: the source's own writers come first.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.sqlite.connection import connect
 from viewkeeper.sources.sqlite.layout import CLOCK, READERS, Layout, read_layouts
-from viewkeeper.sources.sqlite.positions import Place
+from viewkeeper.sources.sqlite.position import Place
 
 # How much must be confirmed before it is worth a write at the source.
 ROWS_PER_VISIT = 5_000
@@ -28,7 +28,7 @@ class Pruner:
         self._visited = -ROWS_PER_VISIT
         self._closed = False
 
-    def confirmed(self, place: Place) -> None:
+    def confirm(self, place: Place) -> None:
         with self._lock:
             if self._closed or place.seq - self._visited < ROWS_PER_VISIT:
                 return

@@ -11,7 +11,7 @@ import secrets
 import sqlite3
 from collections.abc import Sequence
 
-from viewkeeper.sources.sqlite.catalogue import Catalogue, read_catalogue
+from viewkeeper.sources.sqlite.catalog import Catalog, read_catalog
 from viewkeeper.sources.sqlite.layout import (
     CLOCK,
     LAYOUTS,
@@ -66,18 +66,18 @@ def capture_statements(
     """Give each table a fresh layout; with ``only_needed``, those alone whose layout is not whole."""
     ready = is_set_up(connection)
     layouts = read_layouts(connection) if ready else []
-    catalogue = read_catalogue(connection) if ready else None
+    catalog = read_catalog(connection) if ready else None
     number = max((layout.number for layout in layouts), default=0)
     statements: list[str] = []
     for relation in relations:
-        if only_needed and _is_whole(catalogue, relation):
+        if only_needed and _is_whole(catalog, relation):
             continue
         table = read_table(connection, relation)
         if table is None or table.problem:
             continue
         number += 1
-        capture = None if catalogue is None else catalogue.captures.get(relation)
-        older = [] if catalogue is None else _older(catalogue, relation)
+        capture = None if catalog is None else catalog.captures.get(relation)
+        older = [] if catalog is None else _older(catalog, relation)
         before = older[-1].number if older else 0
         names = capture.names if before and capture is not None else ()
         layout = new_layout(number, table, secrets.token_bytes(16), before, names)
@@ -86,16 +86,16 @@ def capture_statements(
     return statements
 
 
-def _is_whole(catalogue: Catalogue | None, relation: str) -> bool:
-    capture = catalogue.captures.get(relation) if catalogue is not None else None
+def _is_whole(catalog: Catalog | None, relation: str) -> bool:
+    capture = catalog.captures.get(relation) if catalog is not None else None
     return capture is not None and capture.is_complete
 
 
-def _older(catalogue: Catalogue, relation: str) -> list[Layout]:
+def _older(catalog: Catalog, relation: str) -> list[Layout]:
     """The layouts that the table has had, the one that records it now last."""
-    capture = catalogue.captures.get(relation)
+    capture = catalog.captures.get(relation)
     active = None if capture is None else capture.layout
-    return sorted(catalogue.layouts_of(relation), key=lambda layout: layout == active)
+    return sorted(catalog.layouts_of(relation), key=lambda layout: layout == active)
 
 
 def _replace_layout(layout: Layout, older: Sequence[Layout], is_sound: bool) -> list[str]:

@@ -2,7 +2,7 @@
 
 The log says it itself: every row carries its layout and the column names that had vanished when it
 was written. What no row shows (an added column) is seen by comparing the last known shape with the
-catalogue at the end of what was read.
+catalog at the end of what was read.
 
 A table whose changes were not all recorded since the last known place is *torn*: it was put there by
 another one, or was without a trigger for a while. The log tells neither what happened to it nor when,
@@ -18,7 +18,7 @@ from typing import Any
 
 from viewkeeper.algebra.types import Row
 from viewkeeper.sources.interface import RelationSchema
-from viewkeeper.sources.sqlite.catalogue import Capture, Catalogue, relation_schema
+from viewkeeper.sources.sqlite.catalog import Capture, Catalog, relation_schema
 from viewkeeper.sources.sqlite.layout import WATCHED_COLUMNS_MAX, Layout
 from viewkeeper.sources.sqlite.row_decoding import PoisonRow, decode_columns, rows_from
 
@@ -108,49 +108,49 @@ def dropped_now(capture: Capture) -> int:
     return sum(1 << place for place, name in enumerate(capture.names) if name is None)
 
 
-def line_of(catalogue: Catalogue, relation: str, shape: Shape | None) -> list[Layout]:
+def line_of(catalog: Catalog, relation: str, shape: Shape | None) -> list[Layout]:
     """The layouts whose logs have the relation's changes from a shape on, oldest first.
 
     A table that was renamed is the same table: its log goes on, until another one has its old name.
     """
     if shape is not None and shape.layout == ABSENT:
-        capture = catalogue.captures.get(relation)
+        capture = catalog.captures.get(relation)
         is_back = capture is not None and not capture.unrecorded
         return [capture.layout] if is_back and capture is not None and capture.layout else []
-    if shape is None or shape.layout not in catalogue.homes:
-        return catalogue.layouts_of(relation)
-    home = catalogue.homes[shape.layout]
-    if home != relation and relation in catalogue.captures:
+    if shape is None or shape.layout not in catalog.homes:
+        return catalog.layouts_of(relation)
+    home = catalog.homes[shape.layout]
+    if home != relation and relation in catalog.captures:
         home = relation
-    return [layout for layout in catalogue.layouts_of(home) if layout.number >= shape.layout]
+    return [layout for layout in catalog.layouts_of(home) if layout.number >= shape.layout]
 
 
-def captured(catalogue: Catalogue, relation: str, shape: Shape | None) -> Capture | None:
+def captured(catalog: Catalog, relation: str, shape: Shape | None) -> Capture | None:
     """The table that has the relation's name, or had it at the shape's place; None when it is gone."""
-    found = catalogue.captures.get(relation)
-    if found is None and shape is not None and shape.layout in catalogue.alive:
-        found = catalogue.captures.get(catalogue.homes[shape.layout])
+    found = catalog.captures.get(relation)
+    if found is None and shape is not None and shape.layout in catalog.alive:
+        found = catalog.captures.get(catalog.homes[shape.layout])
     return found
 
 
-def is_gone(catalogue: Catalogue, relation: str, shape: Shape | None) -> bool:
+def is_gone(catalog: Catalog, relation: str, shape: Shape | None) -> bool:
     """Whether no table has the name any more of a relation that was there."""
-    return is_known(shape) and relation not in catalogue.captures
+    return is_known(shape) and relation not in catalog.captures
 
 
 def is_known(shape: Shape | None) -> bool:
     return shape is not None and shape.layout != ABSENT
 
 
-def is_torn(catalogue: Catalogue, relation: str, shape: Shape | None) -> bool:
+def is_torn(catalog: Catalog, relation: str, shape: Shape | None) -> bool:
     """Whether rows of the relation may have changed unrecorded since it had the shape.
 
     The caller knows that its changes are recorded now.
     """
-    capture = captured(catalogue, relation, shape)
+    capture = captured(catalog, relation, shape)
     if capture is None or shape is None or shape.layout == ABSENT:
         return False
-    line = line_of(catalogue, relation, shape)
+    line = line_of(catalog, relation, shape)
     if shape.gap or capture.layout not in line or line[0].number != shape.layout:
         return True
     page, row = shape.root_page, shape.row
@@ -161,20 +161,20 @@ def is_torn(catalogue: Catalogue, relation: str, shape: Shape | None) -> bool:
     return not capture.table.is_same(page, row)
 
 
-def inherited(catalogue: Catalogue, relation: str, shapes: Mapping[str, Shape]) -> Shape | None:
+def inherited(catalog: Catalog, relation: str, shapes: Mapping[str, Shape]) -> Shape | None:
     """The shape of a relation that has had another name at the place where these were known."""
     for other, shape in shapes.items():
-        if other not in catalogue.captures and catalogue.homes.get(shape.layout) == relation:
-            walk = _Walk("", relation, shape, catalogue, 0, 0)
+        if other not in catalog.captures and catalog.homes.get(shape.layout) == relation:
+            walk = _Walk("", relation, shape, catalog, 0, 0)
             return replace(shape, fingerprint=walk.fingerprint_of(shape))
     return None
 
 
-def first_shape(catalogue: Catalogue, relation: str, seq: int) -> Shape | None:
+def first_shape(catalog: Catalog, relation: str, seq: int) -> Shape | None:
     """The shape of a relation that a position does not know: the one that setup found; None when its
     layout was made after that number of the log."""
-    made = [layout for layout in catalogue.layouts_of(relation) if layout.since <= seq]
-    return _Walk("", relation, None, catalogue, 0, 0).fresh(made[-1]) if made else None
+    made = [layout for layout in catalog.layouts_of(relation) if layout.since <= seq]
+    return _Walk("", relation, None, catalog, 0, 0).fresh(made[-1]) if made else None
 
 
 class Tracker:
@@ -185,18 +185,18 @@ class Tracker:
 
     def advance(
         self,
-        catalogue: Catalogue,
+        catalog: Catalog,
         logged: Mapping[int, Sequence[Sequence[Any]]],
         start: int,
         end: int,
         at_end: bool,
     ) -> tuple[list[Segment], list[Turn]]:
-        """What lies between two numbers of the log; ``at_end``: the catalogue belongs to ``end``.
+        """What lies between two numbers of the log; ``at_end``: the catalog belongs to ``end``.
 
         Changes nothing by itself: the caller takes over the shape of each turn as it delivers it.
         """
-        walk = _Walk(self._source, self._relation, self.shape, catalogue, start, end)
-        line = line_of(catalogue, self._relation, walk.shape)
+        walk = _Walk(self._source, self._relation, self.shape, catalog, start, end)
+        line = line_of(catalog, self._relation, walk.shape)
         for layout, after in pairwise([*line, None]):
             if layout is None:
                 continue
@@ -210,10 +210,10 @@ class Tracker:
             walk.finish()
         return walk.segments, walk.turns
 
-    def skip(self, catalogue: Catalogue, end: int, *, rewrites: bool) -> list[Turn]:
+    def skip(self, catalog: Catalog, end: int, *, rewrites: bool) -> list[Turn]:
         """What the relation is at the end, without what lies before; it ``rewrites`` when that was
         something."""
-        walk = _Walk(self._source, self._relation, self.shape, catalogue, end, end)
+        walk = _Walk(self._source, self._relation, self.shape, catalog, end, end)
         walk.finish(rewrites)
         return walk.turns
 
@@ -226,13 +226,13 @@ class _Walk:
         source: str,
         relation: str,
         shape: Shape | None,
-        catalogue: Catalogue,
+        catalog: Catalog,
         start: int,
         end: int,
     ) -> None:
-        self.source, self.relation, self.shape, self.catalogue = source, relation, shape, catalogue
+        self.source, self.relation, self.shape, self.catalog = source, relation, shape, catalog
         self.start, self.end = start, end
-        self.capture = captured(catalogue, relation, shape)
+        self.capture = captured(catalog, relation, shape)
         self.renamed_to: str | None = None
         if self.capture is not None and self.capture.table.name != relation:
             # Until the end of what was read the relation counts as what it was called at the start.
@@ -269,7 +269,7 @@ class _Walk:
             self._segment(layout, vanished, dropped, group)
 
     def finish(self, rewrites: bool = False) -> None:
-        """Compare with the catalogue: what no row has shown."""
+        """Compare with the catalog: what no row has shown."""
         self._compare(rewrites)
         if self.renamed_to is not None or self.capture is None:
             self._leave()
@@ -286,7 +286,7 @@ class _Walk:
             return
         now = shape_of(capture)
         if now is None or now.gap:
-            return  # a table that nobody recorded took the name of one that is gone
+            return  # a table that was not recorded took the name of one that is gone
         self._turn(self.end, now, capture.schema, rewrites or not is_known(shape))
 
     def _groups(
@@ -354,7 +354,7 @@ class _Walk:
 
     def fingerprint_of(self, shape: Shape) -> str:
         """The shape's schema under this relation's name."""
-        layout = next(x for x in self.catalogue.layouts if x.number == shape.layout)
+        layout = next(x for x in self.catalog.layouts if x.number == shape.layout)
         schema, _ = self._schema(layout, shape.vanished, shape.dropped)
         return schema.fingerprint
 
@@ -362,7 +362,7 @@ class _Walk:
         """The schema behind a shape, as far as its layout still tells."""
         if self.capture is not None and self.capture.schema.fingerprint == shape.fingerprint:
             return self.capture.schema
-        for layout in self.catalogue.layouts:
+        for layout in self.catalog.layouts:
             if layout.number == shape.layout:
                 schema, _ = self._schema(layout, shape.vanished, shape.dropped)
                 return replace(schema, fingerprint=shape.fingerprint)
@@ -384,7 +384,7 @@ class _Walk:
         """Columns that kept their place in the same layout under another name."""
         if before is None or after is None or self.shape is None:
             return {}
-        layouts = {layout.number: layout for layout in self.catalogue.layouts}
+        layouts = {layout.number: layout for layout in self.catalog.layouts}
         known, reached = layouts.get(self.shape.layout), layouts.get(shape.layout)
         if known is None or reached is None:
             return {}

@@ -12,27 +12,26 @@ from typing import Any
 
 from viewkeeper.errors import SourceError, UsageError
 from viewkeeper.sources.interface import (
-    Cut,
     Feed,
     Finding,
     Health,
     LinkState,
     Position,
     RelationSchema,
+    Snapshot,
     Source,
 )
 from viewkeeper.sources.sqlite import health, pruning, setup
-from viewkeeper.sources.sqlite.catalogue import Capture, Catalogue, read_catalogue
+from viewkeeper.sources.sqlite.catalog import Capture, Catalog, read_catalog
 from viewkeeper.sources.sqlite.connection import (
     connect,
     file_identity,
     read_transaction,
     translated,
 )
-from viewkeeper.sources.sqlite.cut import SQLiteCut
 from viewkeeper.sources.sqlite.feed import SQLiteFeed
 from viewkeeper.sources.sqlite.layout import CLOCK, is_set_up
-from viewkeeper.sources.sqlite.positions import (
+from viewkeeper.sources.sqlite.position import (
     Clock,
     Place,
     feed_gap,
@@ -42,12 +41,13 @@ from viewkeeper.sources.sqlite.positions import (
 )
 from viewkeeper.sources.sqlite.preflight import examine
 from viewkeeper.sources.sqlite.shapes import shape_of
-from viewkeeper.sources.sqlite.wal_restart import Relief
+from viewkeeper.sources.sqlite.snapshot import SQLiteSnapshot
+from viewkeeper.sources.sqlite.wal_restart import WalRestart
 from viewkeeper.sources.urls import SourceUrl
 
 OPTIONS = frozenset({"reader"})
 IDLE_CONNECTIONS_MAX = 4
-CATALOGUES_MAX = 8
+CATALOGS_MAX = 8
 # So long a table may be gone, or without triggers, before that counts: tools that rebuild one put
 # another in its place in several steps.
 SETTLE_SECONDS = 2.0
@@ -77,11 +77,11 @@ class SQLiteSource(Source):
         self._file: tuple[int, int] | None = None
         # Which file the path led to when a connection was given out.
         self._lent: dict[sqlite3.Connection, tuple[int, int] | None] = {}
-        self._catalogues: dict[tuple[object, ...], Catalogue] = {}
+        self._catalogs: dict[tuple[object, ...], Catalog] = {}
         self._cut_numbers: list[int] = []
         self._pruner = pruning.Pruner(self.path, name, self._reader)
         self._confirmed: Place | None = None
-        self._relief = Relief(self.path)
+        self._wal_restart = WalRestart(self.path)
 
     # Connections
 
@@ -137,16 +137,16 @@ class SQLiteSource(Source):
 
     # What a snapshot holds; the caller is in a read transaction
 
-    def catalogue(self, connection: sqlite3.Connection) -> Catalogue:
-        """Read anew only when the schema's version changed; it is stable within a snapshot."""
+    def catalog(self, connection: sqlite3.Connection) -> Catalog:
+        """Read again only when the schema's version changed; it is stable within a snapshot."""
         (version,) = connection.execute("PRAGMA schema_version").fetchone()
         key = (self._file, version)
-        found = self._catalogues.get(key)
+        found = self._catalogs.get(key)
         if found is None:
-            found = read_catalogue(connection)
-            if len(self._catalogues) >= CATALOGUES_MAX:
-                self._catalogues = {}
-            self._catalogues[key] = found
+            found = read_catalog(connection)
+            if len(self._catalogs) >= CATALOGS_MAX:
+                self._catalogs = {}
+            self._catalogs[key] = found
         return found
 
     def clock(self, connection: sqlite3.Connection) -> Clock | None:
@@ -164,13 +164,13 @@ class SQLiteSource(Source):
 
     def schemas(self, relations: Sequence[str] | None = None) -> Mapping[str, RelationSchema]:
         with self.reading() as connection:
-            catalogue = self.catalogue(connection)
-        names = catalogue.captures if relations is None else relations
-        return {name: self._capture(catalogue, name).schema for name in names}
+            catalog = self.catalog(connection)
+        names = catalog.captures if relations is None else relations
+        return {name: self._capture(catalog, name).schema for name in names}
 
     def preflight(self, relations: Sequence[str]) -> list[Finding]:
         with self.reading() as connection:
-            return examine(connection, self.catalogue(connection), relations)
+            return examine(connection, self.catalog(connection), relations)
 
     def link_states(self) -> list[LinkState]:
         return [LinkState(self.path.owner(), "file")] if self.path.exists() else []
@@ -193,17 +193,17 @@ class SQLiteSource(Source):
 
     def setup_sql(self, relations: Sequence[str]) -> str:
         with self.reading() as connection:
-            catalogue = self.catalogue(connection)
+            catalog = self.catalog(connection)
             for relation in relations:
-                self._capture(catalogue, relation)
+                self._capture(catalog, relation)
             return setup.script(connection, relations)
 
     def setup(self, relations: Sequence[str]) -> None:
         self._check_allowed()
         with self.reading() as connection:
-            catalogue = self.catalogue(connection)
+            catalog = self.catalog(connection)
             for relation in relations:
-                self._refuse_problem(self._capture(catalogue, relation))
+                self._refuse_problem(self._capture(catalog, relation))
         with self._writing() as writer:
             setup.install(writer, relations)
 
@@ -215,7 +215,7 @@ class SQLiteSource(Source):
     def start_position(self) -> Position:
         with self.reading() as connection:
             clock = self._clock_or_refuse(connection)
-            place = self._place(clock, self.catalogue(connection))
+            place = self._place(clock, self.catalog(connection))
         with self._lock:
             self._note_cut(clock.seq)
         return position_of(place)
@@ -234,34 +234,34 @@ class SQLiteSource(Source):
         parse_position(start, self.name)
         with self.reading() as connection:
             self._clock_or_refuse(connection)
-            catalogue = self.catalogue(connection)
+            catalog = self.catalog(connection)
         for relation in relations:
-            known = relation in start["shapes"] or catalogue.layouts_of(relation)
+            known = relation in start["shapes"] or catalog.layouts_of(relation)
             if not known:
-                capture = self._capture(catalogue, relation)
+                capture = self._capture(catalog, relation)
                 raise self._not_set_up(f"changes of {capture.table.name} are not recorded")
         return SQLiteFeed(self, connect(self.path, self.name), relations, start)
 
-    def cut(self, relations: Sequence[str], shared: Mapping[str, Any] | None = None) -> Cut:
+    def cut(self, relations: Sequence[str], shared: Mapping[str, Any] | None = None) -> Snapshot:
         if shared is not None:
             raise UsageError(
                 "cut-not-shared",
                 f"cuts of source {self.name} can't be joined",
                 detail="SQLite gives a snapshot to one connection only",
             )
-        self._relief.enter()
+        self._wal_restart.enter()
         try:
             return self._cut(relations)
         except BaseException:
-            self._relief.leave()
+            self._wal_restart.leave()
             raise
 
-    def _cut(self, relations: Sequence[str]) -> SQLiteCut:
+    def _cut(self, relations: Sequence[str]) -> SQLiteSnapshot:
         connection = self._take()
         try:
             with translated(self.name):
-                clock, catalogue = self._begin_cut(connection)
-            captures = {name: self._capture(catalogue, name) for name in relations}
+                clock, catalog = self._begin_cut(connection)
+            captures = {name: self._capture(catalog, name) for name in relations}
             for capture in captures.values():
                 if capture.layout is None:
                     raise self._not_set_up(f"changes of {capture.table.name} are not recorded")
@@ -270,24 +270,24 @@ class SQLiteSource(Source):
         except BaseException:
             self.give_back(connection)
             raise
-        bound = position_of(self._place(clock, catalogue))
-        return SQLiteCut(self, connection, bound, captures)
+        bound = position_of(self._place(clock, catalog))
+        return SQLiteSnapshot(self, connection, bound, captures)
 
     def cut_closed(self, connection: sqlite3.Connection) -> None:
         self.give_back(connection)
-        self._relief.leave()
+        self._wal_restart.leave()
 
-    def _begin_cut(self, connection: sqlite3.Connection) -> tuple[Clock, Catalogue]:
+    def _begin_cut(self, connection: sqlite3.Connection) -> tuple[Clock, Catalog]:
         connection.execute("BEGIN")
         # Under the lock: a feed that sees more than this cut does must know of it (`_note_ends`).
         with self._lock:
             clock = self._clock_or_refuse(connection)
             self._note_cut(clock.seq)
-        return clock, self.catalogue(connection)
+        return clock, self.catalog(connection)
 
     def health(self, reached: Position | None = None) -> Health:
         with self.reading() as connection:
-            catalogue = self.catalogue(connection)
+            catalog = self.catalog(connection)
             clock = self.clock(connection)
             known = self._confirmed
             # Of another file that had this name, nothing can be said.
@@ -297,7 +297,7 @@ class SQLiteSource(Source):
                 and reached.get("history") == clock.history
             ):
                 known = parse_position(reached, self.name)
-            return health.report(connection, catalogue, clock, known)
+            return health.report(connection, catalog, clock, known)
 
     # For feeds
 
@@ -307,10 +307,10 @@ class SQLiteSource(Source):
             low = bisect.bisect_right(self._cut_numbers, after)
             return self._cut_numbers[low : bisect.bisect_right(self._cut_numbers, upto)]
 
-    def confirmed(self, place: Place) -> None:
+    def confirm(self, place: Place) -> None:
         """Everything up to here may be forgotten; log rows go if setup permits us to delete them."""
         self._confirmed = place
-        self._pruner.confirmed(place)
+        self._pruner.confirm(place)
 
     def mend(self, captures: Sequence[Capture]) -> None:
         """Have tables recorded again; raises SourceError where that is for their owner to do."""
@@ -329,7 +329,7 @@ class SQLiteSource(Source):
             source=self.name,
             retryable=False,
             detail="; ".join(f"{c.table.name}: {c.unrecorded}" for c in captures),
-            hint="viewkeeper run --allow-setup makes the triggers again and reads the table anew; or "
+            hint="viewkeeper run --allow-setup makes the triggers again and reads the table again; or "
             f"let its owner run what `viewkeeper check --setup-sql {self.name}` prints, then run "
             f"again (beside a run: viewkeeper rebuild --source {self.name})",
         )
@@ -340,22 +340,22 @@ class SQLiteSource(Source):
             self._cut_numbers.insert(place, seq)
             del self._cut_numbers[:-CUT_NUMBERS_MAX]
 
-    def _place(self, clock: Clock, catalogue: Catalogue) -> Place:
-        shapes = {name: shape_of(capture) for name, capture in catalogue.captures.items()}
+    def _place(self, clock: Clock, catalog: Catalog) -> Place:
+        shapes = {name: shape_of(capture) for name, capture in catalog.captures.items()}
         known = {name: shape for name, shape in shapes.items() if shape is not None}
-        place = Place(clock.history, clock.seq, clock.tag, catalogue.version)
+        place = Place(clock.history, clock.seq, clock.tag, catalog.version)
         return place.with_shapes(known)
 
-    def _capture(self, catalogue: Catalogue, relation: str) -> Capture:
+    def _capture(self, catalog: Catalog, relation: str) -> Capture:
         try:
-            return catalogue.captures[relation]
+            return catalog.captures[relation]
         except KeyError:
             raise SourceError(
                 "unknown-relation",
                 f"source {self.name} has no table {relation}",
                 source=self.name,
                 retryable=False,
-                detail=f"its tables are {', '.join(sorted(catalogue.captures)) or 'none'}",
+                detail=f"its tables are {', '.join(sorted(catalog.captures)) or 'none'}",
                 hint="tables of attached databases can't be read: make each file a source",
             ) from None
 

@@ -59,7 +59,7 @@ class Table:
         return None if self.rowid is not None else self.keys[0]
 
     def is_same(self, page: int, row: int) -> bool:
-        """Whether the table of this page and row is this one. VACUUM may have moved it: then nobody knows."""
+        """Whether the table of this page and row is this one. VACUUM may have moved it: then it is not known."""
         return self.root_page == page and (self.row == row or not self.row or not row)
 
     def names(self) -> tuple[str, ...]:

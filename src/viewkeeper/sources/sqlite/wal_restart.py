@@ -1,9 +1,9 @@
 """Lets the write-ahead log start over now and then.
 
-SQLite fills its WAL from the front again only at a moment at which nobody reads from it. Under load cuts
+SQLite fills its WAL from the front again only at a moment at which no connection reads from it. Under load cuts
 overlap: one is always open, and the file grows for as long as that lasts. So when it has become large, the
 next cut waits until the others are closed, and then a little for the source's writers: it takes two of their
-commits, one to bring the pages home and one to begin anew.
+commits, one to bring the pages home and one to begin again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SALTS = slice(16, 24)
 _FRAME_SALTS = slice(8, 16)
 
 
-class Relief:
+class WalRestart:
     """Knows how many cuts of a database are open in this process."""
 
     def __init__(self, database: Path) -> None:
@@ -56,7 +56,7 @@ class Relief:
 
 
 def is_beyond(wal: Path, size: int) -> bool:
-    """Whether the log fills so many bytes of its file, of which more may be left from before."""
+    """Whether the log fills this number of bytes of its file, of which more may be left from before."""
     header = _header(wal)
     if len(header) < HEADER_BYTES:
         return False

@@ -1,7 +1,7 @@
 """Which columns a name can mean at one place of a query.
 
 An *item* is what FROM lists: a relation or a flattened subquery, with its columns as expressions over
-the occurrences of the term. Pure data; errors with positions are made by whoever asks.
+the occurrences of the term. Pure data; errors with positions are made by the caller.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Scalar expressions of the syntax tree as expressions of the algebra, typed on the way.
 
-What a name means and whether an aggregate may stand here is decided by whoever starts a translation;
+What a name means and whether an aggregate may stand here is decided by the caller that starts a translation;
 this file knows operators, predicates, CASE and CAST. Calls are in `viewkeeper.sql.expressions.calls`.
 """
 

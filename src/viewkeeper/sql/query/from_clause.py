@@ -238,7 +238,7 @@ class FromReader:
         return found
 
     def _stepped(self, terms: tuple[Term, ...], name: str, alias: str) -> Term:
-        """What groups or removes duplicates does not dissolve: a step of its own, read as it is."""
+        """What groups or removes duplicates does not dissolve: it becomes a separate step, read as it is."""
         occurrence = occurrence_of(self.steps.add(name, terms), alias)
         names = occurrence.schema.names
         outputs = tuple(Output(name, Column(occurrence.qualified(name))) for name in names)
@@ -264,7 +264,7 @@ def alias_given(node: exp.Expr) -> str:
 
 
 def _alias(node: exp.Expr) -> str:
-    """The name an item goes by: its alias, or the last part of its own name."""
+    """The name an item goes by: its alias, or the last part of its name."""
     return alias_given(node) or (node.name if isinstance(node, exp.Table) else "")
 
 

@@ -11,11 +11,11 @@ from fuzzing.binlog import event_of
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.interface import Progress, SourceTransaction
 from viewkeeper.sources.mariadb import binlog
-from viewkeeper.sources.mariadb.catalogue import Table
+from viewkeeper.sources.mariadb.catalog import Table
 from viewkeeper.sources.mariadb.columns import Column
 from viewkeeper.sources.mariadb.feed import MariaDBFeed
-from viewkeeper.sources.mariadb.memory import Doubt
-from viewkeeper.sources.mariadb.places import Place
+from viewkeeper.sources.mariadb.position import Place
+from viewkeeper.sources.mariadb.shapes import Doubt
 
 THINGS = Table("things", "d", "things", (Column("id", "integer", 8),), ("id",))
 # Number, flags, names, one bigint, no metadata of its type, not nullable; then its name and the key.

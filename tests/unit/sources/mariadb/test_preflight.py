@@ -9,11 +9,11 @@ from types import SimpleNamespace
 import pytest
 
 from viewkeeper.errors import SourceError
-from viewkeeper.sources.mariadb import binlog, cut
-from viewkeeper.sources.mariadb.cut import snapshot_place
+from viewkeeper.sources.mariadb import binlog, snapshot
 from viewkeeper.sources.mariadb.feed import MariaDBFeed
-from viewkeeper.sources.mariadb.places import Place
+from viewkeeper.sources.mariadb.position import Place
 from viewkeeper.sources.mariadb.preflight import event_findings, log_findings
+from viewkeeper.sources.mariadb.snapshot import snapshot_place
 
 GOOD = {
     "log_bin": "ON",
@@ -59,7 +59,7 @@ def test_what_was_refused_before_still_is():
 
 def test_a_place_in_such_a_log_is_a_named_stop_and_no_number_that_fails(monkeypatch):
     told = [("Binlog_snapshot_file", "binlog-000001.ibb"), ("Binlog_snapshot_position", "77")]
-    monkeypatch.setattr(cut, "rows", lambda link, sql: told)
+    monkeypatch.setattr(snapshot, "rows", lambda link, sql: told)
     with pytest.raises(SourceError) as caught:
         snapshot_place(None, "crm")
     assert (caught.value.code, caught.value.retryable) == ("log-in-engine", False)

@@ -1,15 +1,15 @@
-"""What a table was at a place of the log, whatever the catalogue has made of it since."""
+"""What a table was at a place of the log, whatever the catalog has made of it since."""
 
 from dataclasses import replace
 
 import pytest
 
-from viewkeeper.sources.mariadb.catalogue import Table
+from viewkeeper.sources.mariadb.catalog import Table
 from viewkeeper.sources.mariadb.columns import Column
 from viewkeeper.sources.mariadb.ddl import ChangesTables, judged
 from viewkeeper.sources.mariadb.feed import shape_after
-from viewkeeper.sources.mariadb.memory import Doubt, TableMemory
-from viewkeeper.sources.mariadb.places import Place
+from viewkeeper.sources.mariadb.position import Place
+from viewkeeper.sources.mariadb.shapes import Doubt, TableMemory
 
 WIDE = Column("id", "integer", 8)
 NAME = Column("name", "varchar", 160, charset="utf8mb4")
@@ -36,7 +36,7 @@ def test_a_table_that_has_gone_since_was_still_there(statement):
     assert shape.columns[0] == WIDE
 
 
-def test_a_new_column_is_as_the_catalogue_has_it_in_its_place():
+def test_a_new_column_is_as_the_catalog_has_it_in_its_place():
     now = replace(THINGS, columns=(WIDE, MORE, NAME))
     assert after("ALTER TABLE things ADD more INT AFTER id", now) == now
 
@@ -51,7 +51,7 @@ def test_a_key_follows_its_columns():
     assert after("ALTER TABLE things RENAME COLUMN id TO number", None).key == now.key
 
 
-def test_what_a_statement_does_not_tell_the_catalogue_does():
+def test_what_a_statement_does_not_tell_the_catalog_does():
     now = replace(THINGS, columns=(WIDE, replace(NAME, size=40)))
     assert after("ALTER TABLE things MODIFY name VARCHAR(10)", now) == now
     assert after("ALTER TABLE things MODIFY name VARCHAR(10)", None) == THINGS

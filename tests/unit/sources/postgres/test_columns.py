@@ -15,11 +15,11 @@ from slices import seeds
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.interface import FeedItem, Progress, SourceTransaction
 from viewkeeper.sources.postgres import feed as feeds
-from viewkeeper.sources.postgres.catalogue import described
+from viewkeeper.sources.postgres.catalog import described
 from viewkeeper.sources.postgres.columns import NotPlain, decoded
 from viewkeeper.sources.postgres.feed import PostgresFeed
 from viewkeeper.sources.postgres.position import make_position, widened, widened_all
-from viewkeeper.sources.postgres.tracking import TrackedRelations
+from viewkeeper.sources.postgres.shapes import TrackedRelations
 from viewkeeper.sources.transaction_block import TransactionBlock, one_by_one
 
 ORDERS, NOTES, UNKNOWN = 77, 78, 79
@@ -157,7 +157,7 @@ def feed_of(server: Server, monkeypatch: pytest.MonkeyPatch) -> PostgresFeed:
 
 
 def delivered(
-    messages: list[bytes], sizes: list[int], stretch_min: int, *, plainly: bool
+    messages: list[bytes], sizes: list[int], block_min: int, *, plainly: bool
 ) -> tuple[list[FeedItem | TransactionBlock], PostgresFeed]:
     chunks, left = [], messages
     for size in sizes:
@@ -165,10 +165,10 @@ def delivered(
         left = left[size:]
     server = Server([*chunks, left])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(feeds, "STRETCH_MESSAGES_MIN", stretch_min)
+        patch.setattr(feeds, "BLOCK_MESSAGES_MIN", block_min)
         feed = feed_of(server, patch)
         items: list[FeedItem | TransactionBlock] = []
-        poll = feed.poll if plainly else feed.poll_stretches
+        poll = feed.poll if plainly else feed.poll_blocks
         while server.chunks:
             items += poll(0.0)
             server.wait(0.0)
@@ -201,21 +201,21 @@ def test_columns_say_the_same_as_rows(scripts: list[list[bytes]], sizes: list[in
 
 def test_plain_transactions_do_come_as_columns():
     scripts = [[Change(ORDERS, None, ("1", str(n), "x")).message] for n in range(200)]
-    items, _ = delivered(streamed(scripts), [], feeds.STRETCH_MESSAGES_MIN, plainly=False)
-    (stretch,) = items
-    assert isinstance(stretch, TransactionBlock)
-    assert len(stretch) == 200
-    assert stretch.changes["r77"].rows.column("c2").to_pylist() == list(range(200))
+    items, _ = delivered(streamed(scripts), [], feeds.BLOCK_MESSAGES_MIN, plainly=False)
+    (block,) = items
+    assert isinstance(block, TransactionBlock)
+    assert len(block) == 200
+    assert block.changes["r77"].rows.column("c2").to_pylist() == list(range(200))
 
 
 def test_a_transaction_that_comes_in_pieces_is_told_as_one():
     script = [Change(ORDERS, None, ("1", str(n), "x")).message for n in range(1_000)]
     messages = streamed([script])
     items, _ = delivered(messages, [1, 300, 300], 1, plainly=False)
-    (stretch,) = items
-    assert isinstance(stretch, TransactionBlock)
-    assert len(stretch) == 1
-    assert len(stretch.changes["r77"]) == 1_000
+    (block,) = items
+    assert isinstance(block, TransactionBlock)
+    assert len(block) == 1
+    assert len(block.changes["r77"]) == 1_000
 
 
 @pytest.mark.parametrize(
@@ -227,25 +227,25 @@ def test_what_can_not_be_read_is_complained_about_as_ever(row: Row, error: str):
     messages = streamed([*good, [Change(ORDERS, None, row).message]])
     with pytest.raises(NotPlain):
         decoded(messages, decoders())
-    for stretch_min in (1, 10**9):
+    for block_min in (1, 10**9):
         with pytest.raises(SourceError) as raised:
-            delivered(messages, [], stretch_min, plainly=False)
+            delivered(messages, [], block_min, plainly=False)
         assert raised.value.code == error
 
 
 def test_an_old_row_with_its_key_only_is_refused():
     message = b"U" + struct.pack(">I", ORDERS) + b"K" + written(("1",))
-    for stretch_min in (1, 10**9):
+    for block_min in (1, 10**9):
         with pytest.raises(SourceError) as raised:
-            delivered(streamed([[message]]), [], stretch_min, plainly=False)
+            delivered(streamed([[message]]), [], block_min, plainly=False)
         assert raised.value.code == "identity-lost"
 
 
 def test_a_row_outside_a_transaction_is_no_row():
     message = Change(ORDERS, None, ("1", "2", "x")).message
-    for stretch_min in (1, 10**9):
+    for block_min in (1, 10**9):
         with pytest.raises(SourceError) as raised:
-            delivered([message, begin(5), commit(9)], [], stretch_min, plainly=False)
+            delivered([message, begin(5), commit(9)], [], block_min, plainly=False)
         assert raised.value.code == "feed-broken"
 
 
@@ -286,9 +286,9 @@ def inserted(n: int) -> bytes:
 )
 def test_a_harmed_message_is_named_with_its_place_in_either_way(harmed: list[bytes]):
     good = [begin(3), inserted(0), commit(0x500)]
-    for stretch_min in (1, 10**9):
+    for block_min in (1, 10**9):
         with pytest.raises(SourceError) as raised:
-            delivered([*good, *harmed], [3], stretch_min, plainly=False)
+            delivered([*good, *harmed], [3], block_min, plainly=False)
         error = raised.value
         assert (error.code, error.source, error.retryable) == ("damaged-message", "shop", True)
         assert "behind 0/500" in error.message
@@ -308,7 +308,7 @@ class Broken(Server):
 BAD = [Change(ORDERS, None, ("1", "what", "x")).message]
 
 
-@pytest.mark.parametrize("stretch_min", [1, 10**9])
+@pytest.mark.parametrize("block_min", [1, 10**9])
 @pytest.mark.parametrize(
     ("server", "code"),
     [
@@ -319,9 +319,9 @@ BAD = [Change(ORDERS, None, ("1", "what", "x")).message]
     ],
     ids=["value", "unknown", "malformed", "link"],
 )
-def test_what_was_read_before_a_stop_is_delivered_first(server, code, stretch_min, monkeypatch):
+def test_what_was_read_before_a_stop_is_delivered_first(server, code, block_min, monkeypatch):
     good = [[Change(ORDERS, None, ("1", str(n), "x")).message] for n in range(5)]
-    monkeypatch.setattr(feeds, "STRETCH_MESSAGES_MIN", stretch_min)
+    monkeypatch.setattr(feeds, "BLOCK_MESSAGES_MIN", block_min)
     feed = feed_of(server(good), monkeypatch)
     # Some at a time: what is left over is delivered before the stop, too.
     found: list[FeedItem] = [item for _ in range(3) for item in feed.poll(0.0, 2)]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viewkeeper.sources.postgres.catalogue import described
+from viewkeeper.sources.postgres.catalog import described
 from viewkeeper.sources.postgres.notes import Remarks, note_of, tie_of, told
 from viewkeeper.sources.postgres.sifting import Sieve
 

@@ -4,8 +4,8 @@ import sqlite3
 
 import pytest
 
-from viewkeeper.sources.sqlite.catalogue import read_catalogue
-from viewkeeper.sources.sqlite.positions import Place, order_of, parse_position, position_of
+from viewkeeper.sources.sqlite.catalog import read_catalog
+from viewkeeper.sources.sqlite.position import Place, order_of, parse_position, position_of
 from viewkeeper.sources.sqlite.setup import capture_statements, common_statements
 from viewkeeper.sources.sqlite.shapes import (
     ABSENT,
@@ -30,7 +30,7 @@ class Database:
         self.connection = sqlite3.connect(":memory:", isolation_level=None)
         self.run(THINGS)
         self.set_up()
-        self.shape = shape_of(self.catalogue.captures["things"])
+        self.shape = shape_of(self.catalog.captures["things"])
 
     def run(self, *statements):
         for statement in statements:
@@ -47,19 +47,19 @@ class Database:
         return [sql for (sql,) in found]
 
     @property
-    def catalogue(self):
-        return read_catalogue(self.connection)
+    def catalog(self):
+        return read_catalog(self.connection)
 
     @property
     def unrecorded(self):
-        return self.catalogue.captures["things"].unrecorded
+        return self.catalog.captures["things"].unrecorded
 
     @property
     def is_torn(self):
-        return is_torn(self.catalogue, "things", self.shape)
+        return is_torn(self.catalog, "things", self.shape)
 
     def turns(self, *, rewrites=False):
-        return Tracker("src", "things", self.shape).skip(self.catalogue, 0, rewrites=rewrites)
+        return Tracker("src", "things", self.shape).skip(self.catalog, 0, rewrites=rewrites)
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_a_table_that_went_on_being_recorded_is_not_torn(database, name, set_up)
     if set_up:
         database.set_up(only_needed=False)
     assert not database.is_torn
-    assert captured(database.catalogue, "things", database.shape) is not None
+    assert captured(database.catalog, "things", database.shape) is not None
 
 
 @pytest.mark.parametrize("rebuilt", [REBUILT, ("DROP TABLE things", THINGS)])
@@ -135,30 +135,30 @@ def test_a_table_that_took_the_triggers_along_is_told_from_the_one_before_it(dat
 
 def test_a_position_of_before_rows_were_noted_is_torn_by_another_page_alone(database):
     old = Shape(*database.shape.as_json()[:6])
-    assert not is_torn(database.catalogue, "things", old)
+    assert not is_torn(database.catalog, "things", old)
     database.run(*REBUILT, *Database().triggers())
-    assert is_torn(database.catalogue, "things", old)
+    assert is_torn(database.catalog, "things", old)
 
 
 def test_a_table_that_is_gone_was_dropped_or_has_another_name(database):
-    assert not is_gone(database.catalogue, "things", database.shape)
+    assert not is_gone(database.catalog, "things", database.shape)
     database.run("ALTER TABLE things RENAME TO objects")
-    assert is_gone(database.catalogue, "things", database.shape)
-    assert captured(database.catalogue, "things", database.shape).table.name == "objects"
+    assert is_gone(database.catalog, "things", database.shape)
+    assert captured(database.catalog, "things", database.shape).table.name == "objects"
     (turn,) = database.turns()
     assert (turn.after, turn.renamed_to) == (None, "objects")
     database.run("DROP TABLE objects", THINGS.replace("things", "objects"))
-    assert captured(database.catalogue, "things", database.shape) is None
+    assert captured(database.catalog, "things", database.shape) is None
     (turn,) = database.turns()
     assert (turn.after, turn.renamed_to) == (None, None)
-    assert not is_gone(database.catalogue, "things", GONE)
+    assert not is_gone(database.catalog, "things", GONE)
 
 
 def test_a_renamed_table_that_was_dropped_is_not_found_under_the_name_that_it_once_had(database):
     database.run("ALTER TABLE things RENAME TO objects")
-    shape = shape_of(database.catalogue.captures["objects"])
+    shape = shape_of(database.catalog.captures["objects"])
     database.run("DROP TABLE objects", THINGS)
-    assert captured(database.catalogue, "objects", shape) is None
+    assert captured(database.catalog, "objects", shape) is None
 
 
 def test_a_table_that_came_back_unrecorded_stays_away_until_it_is_set_up(database):
@@ -183,12 +183,12 @@ def test_a_column_that_was_renamed_is_known_as_such_also_after_setup(database):
 
 
 def test_a_relation_that_a_position_does_not_know_has_the_shape_that_setup_found(database):
-    assert first_shape(database.catalogue, "things", 0) == database.shape
+    assert first_shape(database.catalog, "things", 0) == database.shape
     database.run("INSERT INTO things VALUES (1, 'a', 1)")
     database.run(*REBUILT)
     database.set_up()
-    assert first_shape(database.catalogue, "things", 0) == database.shape
-    assert first_shape(database.catalogue, "things", 1).layout == 2
+    assert first_shape(database.catalog, "things", 0) == database.shape
+    assert first_shape(database.catalog, "things", 1).layout == 2
 
 
 def test_positions_are_compared_by_the_log_first_and_then_by_the_schemas_version(database):

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from slices import seeds
-from viewkeeper.sources.sqlite.catalogue import read_catalogue
+from viewkeeper.sources.sqlite.catalog import read_catalog
 from viewkeeper.sources.sqlite.setup import capture_statements, common_statements
 from viewkeeper.sources.sqlite.tables import read_table
 
@@ -267,7 +267,7 @@ def test_a_renamed_column_can_be_dropped_once_setup_was_repeated():
     install(db)
     db.execute("ALTER TABLE t RENAME COLUMN c TO d")
     assert "_viewkeeper_1_" in outcome(db, "ALTER TABLE t DROP COLUMN d")
-    assert not read_catalogue(db).captures["t"].is_complete
+    assert not read_catalog(db).captures["t"].is_complete
     install(db)
     assert outcome(db, "ALTER TABLE t DROP COLUMN d") == "done"
 

@@ -14,15 +14,15 @@ import pyarrow as pa
 from viewkeeper.algebra.types import Field, Kind, Schema
 from viewkeeper.arrow import arrow_schema
 from viewkeeper.sources.interface import (
-    Cut,
     KeyedRead,
     Position,
     RelationSchema,
+    Snapshot,
     SourceTransaction,
     broken_query,
     cut_lost,
 )
-from viewkeeper.sources.sqlite.catalogue import Capture
+from viewkeeper.sources.sqlite.catalog import Capture
 from viewkeeper.sources.sqlite.codec import EXACT_KEYS, encode_key
 from viewkeeper.sources.sqlite.connection import translated
 from viewkeeper.sources.sqlite.quoting import quoted
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from viewkeeper.sources.sqlite.source import SQLiteSource
 
 BATCH_ROWS = 20_000
-# Up to so many key values travel as parameters, which is a quarter faster at every size (0029);
+# Up to this number of key values travel as parameters, which is a quarter faster at every size (0029);
 # SQLite's own limit is 32,766. More go through a temporary table.
 PARAMETERS_MAX = 30_000
 KEYS = "_viewkeeper_keys"
 
 
-class SQLiteCut(Cut):
-    """See `Cut`. The connection is in a read transaction, and is given back on closing."""
+class SQLiteSnapshot(Snapshot):
+    """See `Snapshot`. The connection is in a read transaction, and is given back on closing."""
 
     def __init__(
         self,
@@ -176,7 +176,7 @@ class SQLiteCut(Cut):
                 yield kept
 
     def _select(self, capture: Capture, fields: Sequence[Field]) -> str:
-        """The row's identity comes first, so that a poison row can be named."""
+        """The row's identity comes first, so that a row that can't be decoded can be named."""
         identity = "NULL" if capture.table.rowid is None else f"t.{capture.table.rowid}"
         columns = "".join(f", t.{quoted(field.name)}" for field in fields)
         return f"SELECT {identity}{columns} FROM main.{quoted(capture.table.name)} AS t"

@@ -29,7 +29,7 @@ from viewkeeper.views.pruning import pruned
 from viewkeeper.views.upkeep import Upkeep
 
 
-class Evolving:
+class SchemaBarrier:
     """The schema change that is next, and what it takes."""
 
     def __init__(self, state: GroupState, batches: Batches) -> None:

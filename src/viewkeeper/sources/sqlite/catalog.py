@@ -93,7 +93,7 @@ class Capture:
 
 
 @dataclass(frozen=True)
-class Catalogue:
+class Catalog:
     """Everything about the database's tables at one snapshot."""
 
     captures: Mapping[str, Capture]
@@ -115,14 +115,14 @@ class Catalogue:
         return [layout for layout in self.layouts if self.homes[layout.number] == relation]
 
 
-def read_catalogue(connection: sqlite3.Connection) -> Catalogue:
+def read_catalog(connection: sqlite3.Connection) -> Catalog:
     """Read inside the caller's transaction."""
     ready = is_set_up(connection)
     layouts = read_layouts(connection) if ready else []
     triggers = _triggers(connection)
     homes, alive = _homes(layouts, triggers)
     (version,) = connection.execute("PRAGMA schema_version").fetchone()
-    # Whoever took the name of a recorded table is not recorded, and that must be noticed. A layout
+    # A table that took the name of a recorded one is not recorded, and that must be noticed. A layout
     # whose triggers are there counts before one that has lost its own.
     recording = {layout.relation: layout for layout in layouts}
     recording |= {homes[layout.number]: layout for layout in layouts}
@@ -138,7 +138,7 @@ def read_catalogue(connection: sqlite3.Connection) -> Catalogue:
         "SELECT rootpage FROM sqlite_schema WHERE type = 'table' AND name = ?", (CLOCK,)
     ).fetchone()
     page = clock[0] if ready and clock else 0
-    return Catalogue(captures, layouts, page, homes, alive, version)
+    return Catalog(captures, layouts, page, homes, alive, version)
 
 
 def _homes(

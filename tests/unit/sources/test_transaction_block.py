@@ -1,4 +1,4 @@
-"""A stretch and its transactions are two ways to say the same."""
+"""A block and its transactions are two ways to say the same."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def position_of(mark: int) -> dict[str, int]:
     return {"at": mark}
 
 
-def stretch_of(changed: list[Script], source: str = "s", first: int = 1) -> TransactionBlock:
-    """A stretch of transactions that do this, with identities and places from ``first`` on."""
+def block_of(changed: list[Script], source: str = "s", first: int = 1) -> TransactionBlock:
+    """A transaction block that do this, with identities and places from ``first`` on."""
     changes = {}
     for relation in RELATIONS:
         signed = [
@@ -66,18 +66,18 @@ def transactions_of(changed: list[Script], source: str = "s") -> list[SourceTran
 
 
 @given(scripts)
-def test_a_stretch_has_its_transactions(changed: list[Script]):
-    stretch = stretch_of(changed)
-    assert stretch.transactions() == transactions_of(changed)
-    assert stretch.position == {"at": len(changed)}
-    assert stretch.committed_at == transactions_of(changed)[-1].committed_at
+def test_a_block_has_its_transactions(changed: list[Script]):
+    block = block_of(changed)
+    assert block.transactions() == transactions_of(changed)
+    assert block.position == {"at": len(changed)}
+    assert block.committed_at == transactions_of(changed)[-1].committed_at
 
 
 @given(scripts, st.data())
-def test_a_part_of_a_stretch_is_the_stretch_of_a_part(changed: list[Script], data: st.DataObject):
+def test_a_part_of_a_block_is_the_block_of_a_part(changed: list[Script], data: st.DataObject):
     start = data.draw(st.integers(0, len(changed) - 1))
     end = data.draw(st.integers(start + 1, len(changed)))
-    part = stretch_of(changed).between(start, end)
+    part = block_of(changed).between(start, end)
     assert part.transactions() == transactions_of(changed)[start:end]
     assert len(part) == end - start
 
@@ -86,7 +86,7 @@ def test_a_part_of_a_stretch_is_the_stretch_of_a_part(changed: list[Script], dat
 def test_transactions_that_change_none_of_some_relations_are_left_out(
     changed: list[Script], names: set[str]
 ):
-    found = stretch_of(changed).touching(names)
+    found = block_of(changed).touching(names)
     expected = [
         transaction
         for transaction in transactions_of(changed)
@@ -98,13 +98,13 @@ def test_transactions_that_change_none_of_some_relations_are_left_out(
 @given(scripts)
 def test_relations_that_one_transaction_changes_are_known(changed: list[Script]):
     expected = {frozenset(c.relation for c in t.changes) for t in transactions_of(changed)}
-    assert stretch_of(changed).relations_together() == expected
+    assert block_of(changed).relations_together() == expected
 
 
 @given(scripts)
 def test_items_are_told_one_by_one(changed: list[Script]):
     progress = Progress("s", {"at": 0})
-    assert list(one_by_one([progress, stretch_of(changed)])) == [
+    assert list(one_by_one([progress, block_of(changed)])) == [
         progress,
         *transactions_of(changed),
     ]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from viewkeeper.errors import SourceError, UsageError
-from viewkeeper.sources.mariadb.places import Place, compare, place_of
+from viewkeeper.sources.mariadb.position import Place, compare, place_of
 
 
 def test_files_are_ordered_by_number_and_not_by_name():

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from viewkeeper.sources.mariadb.keys import CHUNK_BYTES_MAX, chunks, distinct_keys
+from viewkeeper.sources.mariadb.reading import CHUNK_BYTES_MAX, chunks, distinct_keys
 
 
 def test_keys_come_once_and_without_nulls():

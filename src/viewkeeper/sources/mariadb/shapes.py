@@ -11,8 +11,8 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from viewkeeper.sources.mariadb.catalogue import Table
-from viewkeeper.sources.mariadb.places import Place
+from viewkeeper.sources.mariadb.catalog import Table
+from viewkeeper.sources.mariadb.position import Place
 
 # Of one table; a feed seldom goes back by more than a few statements.
 SHAPES_KEPT_MAX = 200
@@ -28,7 +28,7 @@ class Doubt:
 
 
 class TableMemory:
-    """Thread-safe: a feed notes while another thread looks at the catalogue."""
+    """Thread-safe: a feed notes while another thread looks at the catalog."""
 
     def __init__(self) -> None:
         self._seen: dict[str, Table | None] = {}

@@ -1,4 +1,4 @@
-"""What becomes of a feed's relations by what the stream, the trigger and a look at the catalogue say."""
+"""What becomes of a feed's relations by what the stream, the trigger and a look at the catalog say."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.interface import RelationSchema
-from viewkeeper.sources.postgres.catalogue import Described, described
+from viewkeeper.sources.postgres.catalog import Described, described
 from viewkeeper.sources.postgres.pgoutput import StreamColumn, StreamRelation
-from viewkeeper.sources.postgres.tracking import SAME, TrackedRelations, renamed_by_place
+from viewkeeper.sources.postgres.shapes import SAME, TrackedRelations, renamed_by_place
 from viewkeeper.sources.postgres.watching import Seen, Token, Watch
 
 THINGS, OTHERS = 70, 80
@@ -44,7 +44,7 @@ def sent(oid: int, name: str, columns: str) -> StreamRelation:
 
 
 class Server:
-    """The catalogue as it is now: tables by oid, and which of them are published."""
+    """The catalog as it is now: tables by oid, and which of them are published."""
 
     def __init__(self, *tables: Described, published: tuple[int, ...] = (THINGS, OTHERS)) -> None:
         self.tables = {each.oid: each for each in tables}
@@ -90,7 +90,7 @@ def test_a_feed_of_which_nobody_knows_what_it_was_tells_nothing_with_its_first_r
 
 def test_what_views_take_a_relation_for_is_compared_with_its_first_row():
     assert list(tracked(BEFORE, believed=BEFORE).meet(sent(THINGS, "things", "id size"))) == []
-    # Changed after the feed was opened; and before, which the catalogue shows and no view knows.
+    # Changed after the feed was opened; and before, which the catalog shows and no view knows.
     for known in (BEFORE, AFTER):
         feed = tracked(known, believed=BEFORE)
         assert any(each.is_doubted for each in feed.by_oid.values()) == (known is AFTER)
@@ -210,7 +210,7 @@ def test_a_look_misses_old_values():
     assert caught.value.code == "identity-lost"
 
 
-class Catalogue:
+class Catalog:
     """Answers looks with what it is set to."""
 
     def __init__(self) -> None:
@@ -248,11 +248,11 @@ class Catalogue:
     ],
 )
 def test_a_watch_misses_a_table_that_is_not_published_as_it_was(entries, code):
-    catalogue = Catalogue()
-    watch = catalogue.watch()
-    watch.judge(catalogue.text, {"things": BEFORE})
-    catalogue.entries = entries
-    for judge in (watch.look, lambda: watch.judge(catalogue.text, {})):
+    catalog = Catalog()
+    watch = catalog.watch()
+    watch.judge(catalog.text, {"things": BEFORE})
+    catalog.entries = entries
+    for judge in (watch.look, lambda: watch.judge(catalog.text, {})):
         with pytest.raises(SourceError) as caught:
             judge()
         assert caught.value.code == code
@@ -260,17 +260,17 @@ def test_a_watch_misses_a_table_that_is_not_published_as_it_was(entries, code):
 
 
 def test_without_triggers_a_cut_shows_what_the_feed_has_told_or_is_refused():
-    catalogue = Catalogue()
-    watch = catalogue.watch()
-    catalogue.token = ["other shape", "other files"]
-    watch.judge(catalogue.text, {"things": AFTER})  # the triggers tell it in the feed
-    catalogue.triggers = ["ddl/altered", "rewrite", "notes"]
+    catalog = Catalog()
+    watch = catalog.watch()
+    catalog.token = ["other shape", "other files"]
+    watch.judge(catalog.text, {"things": AFTER})  # the triggers tell it in the feed
+    catalog.triggers = ["ddl/altered", "rewrite", "notes"]
     for now in (AFTER, BEFORE):
         with pytest.raises(SourceError) as caught:
-            watch.judge(catalogue.text, {"things": now})
+            watch.judge(catalog.text, {"things": now})
         assert caught.value.code == "broken-query"
     watch.adopt(Seen(9, {}, (), {THINGS: Token("other shape", "other files")}, {}), THINGS)
-    watch.judge(catalogue.text, {"things": BEFORE})
+    watch.judge(catalog.text, {"things": BEFORE})
     watch.follow([BEFORE], doubted=["things"])
     with pytest.raises(SourceError):
-        watch.judge(catalogue.text, {"things": BEFORE})
+        watch.judge(catalog.text, {"things": BEFORE})

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from viewkeeper.errors import SourceError, rebuild_command
 from viewkeeper.sources.interface import RelationSchema
-from viewkeeper.sources.postgres.catalogue import Column, Described, alike, described, differ
+from viewkeeper.sources.postgres.catalog import Column, Described, alike, described, differ
 from viewkeeper.sources.postgres.codec import ColumnType, codec_for
 from viewkeeper.sources.postgres.columns import ColumnDecoder
 from viewkeeper.sources.postgres.notes import told
@@ -60,7 +60,7 @@ class Tracked:
     described: Described
     decoder: TupleDecoder
     columns: ColumnDecoder
-    # Whether the stream has confirmed the description; before that it is what the catalogue says now.
+    # Whether the stream has confirmed the description; before that it is what the catalog says now.
     met: bool = False
     # What the views take it for where the feed starts, until the feed has shown what it is.
     believed: RelationSchema | None = None
@@ -82,11 +82,11 @@ class TrackedRelations:
         look_up_types: LookUpTypes,
         describe_now: Callable[[int, str], Described | None],
         believed: Mapping[str, RelationSchema] | None = None,
-        surroundings: Context | None = None,
+        context: Context | None = None,
     ) -> None:
         self._source = source
         self._look_up_types, self._describe_now = look_up_types, describe_now
-        self._surroundings = surroundings
+        self._context = context
         self.by_oid = {
             each.oid: replace(_tracked(each), believed=(believed or {}).get(each.name))
             for each in relations
@@ -95,7 +95,7 @@ class TrackedRelations:
     # -- what the stream says ---------------------------------------------------------------------
 
     def meet(self, stream: StreamRelation, xid: int = 0) -> Iterator[ChangeFields]:
-        """A RELATION message, in a transaction. Gives schema changes that nobody announced."""
+        """A RELATION message, in a transaction. Gives schema changes that were not announced."""
         tracked = self.by_oid.get(stream.oid)
         if tracked is None:
             return
@@ -105,7 +105,7 @@ class TrackedRelations:
             return
         seen = tracked.described if is_as_known else self._from_stream(tracked, stream)
         if not tracked.met and tracked.believed is None:
-            # Nobody knows what it was: the feed may start before changes that are still to come.
+            # It is not known what it was: the feed may start before changes that are still to come.
             self.by_oid[stream.oid] = replace(_tracked(seen), met=True)
         elif not has_its_name:
             holder = self._holder(tracked.name, xid)
@@ -120,7 +120,7 @@ class TrackedRelations:
         But where its transaction may have changed a relation, as only our owner can have written down,
         that is taken as it is now.
         """
-        around = self._surroundings
+        around = self._context
         for oid in () if around is None else around.written_down(since, until, xid):
             if oid in self.by_oid:
                 name = self.by_oid[oid].name
@@ -149,7 +149,7 @@ class TrackedRelations:
             return
         self._require_identity(now)
         self.by_oid[oid] = replace(_tracked(now), met=True)
-        # Two tables that exchange their names are told of with the first command.
+        # Two tables that exchange their names are both noted with the first command.
         if _names(now) == _names(before) or differ(before, now) or note["rewritten"]:
             rewrites = _rewrites(before, now, note)
             yield _change(tracked.name, before, now, statement, rewrites=rewrites)
@@ -225,7 +225,7 @@ class TrackedRelations:
         """Another table has a relation's name: its columns by their names, and all its rows."""
         name, other = tracked.name, self.by_oid.pop(holder, None)
         now = self._describe_now(holder, name)
-        around = self._surroundings
+        around = self._context
         if now is None or around is None or not around.publishes(holder):
             raise replaced(self._source, name, statement)
         if other is not None and statement == UNTOLD:
@@ -235,7 +235,7 @@ class TrackedRelations:
         fields = _change(name, now, now, statement, rewrites=True)
         yield fields | {"before": tracked.described.relation}
         if other is not None and other.name != name:
-            # It had a name of its own, which is free now, or another table's.
+            # It had its own name, which is free now, or another table's.
             taken = around.holder(other.name, 0)
             if taken is not None and taken != holder:
                 yield from self._replaced(other, taken, statement)
@@ -250,7 +250,7 @@ class TrackedRelations:
                 raise replaced(self._source, tracked.name, note["tag"])
 
     def _holder(self, name: str, xid: int) -> int | None:
-        return None if self._surroundings is None else self._surroundings.holder(name, xid)
+        return None if self._context is None else self._context.holder(name, xid)
 
     def _require_identity(self, each: Described) -> None:
         """Rows would come with NULLs for their old values, and nothing would show it."""
@@ -271,7 +271,7 @@ class TrackedRelations:
     def _from_stream(self, tracked: Tracked, stream: StreamRelation) -> Described:
         """A description from a RELATION message: names and types are there, the rest is not.
 
-        The catalogue has it, if it is not ahead: but not which key it was that rows had here.
+        The catalog has it, if it is not ahead: but not which key it was that rows had here.
         """
         now = self._describe_now(stream.oid, tracked.name)
         if (
@@ -351,7 +351,7 @@ def _view_name(each: Described) -> str:
 
 
 def renamed_by_place(before: Sequence[str], now: Described) -> dict[str, str] | None:
-    """Old to new names of a table's columns; None where it can't be told which are which.
+    """Old to new names of a table's columns; None where it is not known which are which.
 
     Columns never change their places, and the number of one that was dropped is not used again: as long
     as there are as many as ever were, those with other names were renamed.

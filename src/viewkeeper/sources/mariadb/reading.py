@@ -15,8 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from viewkeeper.sources.mariadb.catalogue import Table, quoted
+from viewkeeper.sources.mariadb.catalog import Table
 from viewkeeper.sources.mariadb.columns import Column
+from viewkeeper.sources.mariadb.quoting import quoted
 
 # A parameter must fit into max_allowed_packet, whose default is 16 MB.
 CHUNK_BYTES_MAX = 4 << 20

@@ -1,4 +1,4 @@
-"""Base relations that a view keeps a copy of (header ``keep``), so that nobody is asked for their rows.
+"""Base relations that a view keeps a copy of (header ``keep``), so that no source is asked for their rows.
 
 A copy has the columns that the view uses. It is filled with the view, changed by the same transactions
 as the view, and so stands where the view stands: it reflects everything before a batch and nothing of

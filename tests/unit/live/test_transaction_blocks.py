@@ -1,4 +1,4 @@
-"""A group that is told of stretches does what it would do with their transactions one by one."""
+"""A group that is told of blocks does what it would do with their transactions one by one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from slices import seeds
 from unit.live.live_world import LiveWorld
-from unit.sources.test_stretch import SCHEMA, Script, scripts, stretch_of
+from unit.sources.test_transaction_block import SCHEMA, Script, block_of, scripts
 from viewkeeper.arrow import batch_of
 from viewkeeper.engine.cuts import reflected_by
 from viewkeeper.engine.integrator import (
@@ -38,7 +38,7 @@ from viewkeeper.timeline import Transaction
 from viewkeeper.views.definition import RelationName
 
 NAMES = [RelationName(source, relation) for source in "st" for relation in "ab"]
-# What arrives, source by source: some as stretches, some one by one.
+# What arrives, source by source: some as blocks, some one by one.
 lots = st.lists(st.tuples(st.sampled_from("st"), st.booleans(), scripts), max_size=5)
 Lots = list[tuple[str, bool, list[Script]]]
 
@@ -47,20 +47,20 @@ def integrators(told: Lots) -> tuple[Integrator, Integrator]:
     """The same has arrived at both: as it was told, and one by one."""
     mixed, plain = Integrator(NAMES), Integrator(NAMES)
     first = dict.fromkeys("st", 1)
-    for source, is_stretch, changed in told:
-        stretch = stretch_of(changed, source, first[source])
+    for source, is_block, changed in told:
+        block = block_of(changed, source, first[source])
         first[source] += len(changed)
-        for transaction in stretch.transactions():
+        for transaction in block.transactions():
             plain.arrived(transaction)
-            if not is_stretch:
+            if not is_block:
                 mixed.arrived(transaction)
-        if is_stretch:
-            mixed.stretch_arrived(stretch)
+        if is_block:
+            mixed.block_arrived(block)
     return mixed, plain
 
 
 @given(lots)
-def test_a_stretch_is_numbered_like_its_transactions(told: Lots):
+def test_a_block_is_numbered_like_its_transactions(told: Lots):
     mixed, plain = integrators(told)
     assert list(singly(mixed.pending)) == list(plain.pending)
     assert mixed.waiting == plain.waiting == transactions_in(plain.pending)
@@ -101,13 +101,13 @@ def test_batches_end_where_they_would_for_single_transactions(
 
 
 @given(lots, st.lists(st.booleans(), min_size=40, max_size=40))
-def test_a_cut_says_of_a_stretch_what_it_says_of_its_transactions(told: Lots, seen: list[bool]):
+def test_a_cut_says_of_a_block_what_it_says_of_its_transactions(told: Lots, seen: list[bool]):
     class Cut:
         def reflects_each(self, transactions):
             return [seen[t.identity % 40] for t in transactions]
 
-        def reflects_stretch(self, stretch):
-            return self.reflects_each(stretch.transactions())
+        def reflects_block(self, block):
+            return self.reflects_each(block.transactions())
 
     mixed, plain = integrators(told)
     for source in "st":
@@ -121,7 +121,7 @@ def test_a_cut_says_of_a_stretch_what_it_says_of_its_transactions(told: Lots, se
             if name.source == source:
                 found = reflected_numbers(mixed.pending, name, first)
                 exact = reflected_numbers(plain.pending, name, first)
-                # A stretch may name transactions that do not touch the relation: they have no rows.
+                # A block may name transactions that do not touch the relation: they have no rows.
                 assert set(exact.tolist()) <= set(found.tolist())
 
 
@@ -152,11 +152,11 @@ def test_numbers_are_divided_by_whether_they_are_included(found: Reflected, firs
 
 @dataclass
 class Flooded(LiveWorld):
-    """Tells of neighbours that are of one source as of a stretch."""
+    """Tells of neighbours that are of one source as of a block."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.stretches = 0
+        self.blocks = 0
         self.tables = ChangeTables(self.tables_schemas)
         self._added = 0
         self.manager = self.made_manager()
@@ -184,10 +184,10 @@ class Flooded(LiveWorld):
             if size == 1:
                 yield some[0]
             else:
-                self.stretches += 1
-                yield self._stretch(some)
+                self.blocks += 1
+                yield self._block(some)
 
-    def _stretch(self, some: list[Arrival]) -> Arrival:
+    def _block(self, some: list[Arrival]) -> Arrival:
         first = some[0]
         changes: dict[RelationName, list[tuple[int, RelationChange]]] = {}
         for place, arrival in enumerate(some):
@@ -222,31 +222,31 @@ def flooded(seed: int) -> Flooded:
     return Flooded(scenario, scenario.definition, seed)
 
 
-def test_every_state_is_right_when_transactions_come_in_stretches():
+def test_every_state_is_right_when_transactions_come_in_blocks():
     seen, count = 0, seeds(120, least=20)
     for seed in range(count):
         world = flooded(seed)
         assert isinstance(world.manager, IncrementalManager)
         assert world.run(6) == world.states, seed
-        seen += world.stretches
+        seen += world.blocks
     assert seen > 1.5 * count
 
 
-def test_whoever_forgets_that_a_stretch_is_partly_reflected_is_found_out(
+def test_whoever_forgets_that_a_block_is_partly_reflected_is_found_out(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    """Shows that the worlds above can tell: an answer is taken to reflect all of a stretch, or nothing."""
+    """Shows that the worlds above can tell: an answer is taken to reflect all of a block, or nothing."""
 
     def whole(numbered, reflects):
-        number, stretch = numbered
-        yield (number, stretch), reflects.includes(stretch.number)
+        number, block = numbered
+        yield (number, block), reflects.includes(block.number)
 
     monkeypatch.setattr("viewkeeper.protocols.batched_sweep._pieces", whole)
     worlds = map(flooded, range(60))
     assert any(world.run(6) != world.states for world in worlds)
 
 
-def test_a_stretch_that_a_batch_divides_is_taken_in_parts():
+def test_a_block_that_a_batch_divides_is_taken_in_parts():
     scenario = random_scenario(1, Size(transactions=2))
     source = scenario.definition.sources[0]
 

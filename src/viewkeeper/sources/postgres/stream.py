@@ -3,10 +3,10 @@
 Written on psycopg's libpq layer because of the confirmations. The driver with a replication API of
 its own (psycopg2) moves the confirmed position forward by itself when a keepalive comes and the last
 message began before it; but messages of a transaction carry the places of its rows, not of its
-commit, so a whole transaction that nobody has stored can be confirmed. Here a position is confirmed
+commit, so a whole transaction that is stored nowhere can be confirmed. Here a position is confirmed
 when `confirm` is called, and at no other time.
 
-Much that waits already is read by questions first (`backlog`); whoever reads sees one stream.
+Much that waits already is read by questions first (`backlog`); the reader sees one stream.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class ReplicationStream:
             self._report(ask=False)
 
     def read(self, most: int) -> list[bytes]:
-        """Payloads that have arrived, at most so many, none of them empty; none when there are none yet.
+        """Payloads that have arrived, at most this number, none of them empty; none when there are none yet.
 
         Raises Malformed for what is neither a payload nor a keepalive.
         """
@@ -217,7 +217,7 @@ class ReplicationStream:
     def confirm(self, lsn: int) -> None:
         """The server may forget everything up to here. Tell it only what is durable with us."""
         self._confirmed_lsn = max(self._confirmed_lsn, lsn)
-        # Questions leave no room for reports; it is told as soon as the stream begins.
+        # Questions leave no room for reports; it is sent as soon as the stream begins.
         if self._backlog is None:
             self._report(ask=False)
 

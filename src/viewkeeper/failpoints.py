@@ -18,8 +18,8 @@ from pathlib import Path
 
 VARIABLE = "VIEWKEEPER_FAILPOINT"
 
-# In the order in which a writer passes them.
-FAILPOINTS = (
+# In the order in which a writer of the warehouse passes them.
+WAREHOUSE_POINTS = (
     "after-claim",
     "during-recovery",
     "after-files",
@@ -32,6 +32,15 @@ FAILPOINTS = (
     "vacuum-after-ledger",
     "vacuum-after-file",
     "publish-after-table",
+)
+# In the order in which a run passes them: before it hands an epoch to the warehouse, and after it.
+RUN_POINTS = (
+    "before-fill",
+    "cuts-open",
+    "batch-closed",
+    "before-confirm",
+    "after-confirm",
+    "schema-taken",
 )
 
 # Where a point says that it was reached and stands still.

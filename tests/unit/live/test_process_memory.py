@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from viewkeeper.live.memory import allow_huge_pages, give_back
+from viewkeeper.live.process_memory import allow_huge_pages, give_back
 
 STATUS = Path("/proc/self/status")
 

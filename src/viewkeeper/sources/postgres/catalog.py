@@ -1,4 +1,4 @@
-"""What PostgreSQL's catalogue says of a relation: its columns, key and partitions, as one document.
+"""What PostgreSQL's catalog says of a relation: its columns, key and partitions, as one document.
 
 The same SQL runs in three places: when schemas are asked for, inside every cut, and in the event
 trigger that puts schema changes into the feed. So the three can't tell different stories.
@@ -16,6 +16,7 @@ from viewkeeper.algebra.types import Field, Schema
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.interface import RelationSchema
 from viewkeeper.sources.postgres.codec import Codec, ColumnType, codec_for
+from viewkeeper.sources.postgres.quoting import quoted
 
 # {relation} is an expression for the relation's oid. Children: every one below it, at any depth.
 # Partial: those whose old rows are not in the log as a whole.
@@ -105,7 +106,7 @@ class Described:
 
     @property
     def quoted(self) -> str:
-        return f"{quote(self.schema_name)}.{quote(self.table_name)}"
+        return f"{quoted(self.schema_name)}.{quoted(self.table_name)}"
 
     @property
     def readable(self) -> tuple[Column, ...]:
@@ -118,17 +119,6 @@ class Described:
 
     def column(self, name: str) -> Column | None:
         return next((column for column in self.readable if column.name == name), None)
-
-
-def quote(name: str) -> str:
-    """An identifier in SQL text. Only names that the catalogue gave come here."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def quoted_by_name(relation: str) -> str:
-    """A relation's name in SQL text, without the catalogue: as in `NAMES`, split at the first dot."""
-    schema, dot, table = relation.partition(".")
-    return f"{quote(schema)}.{quote(table)}" if dot else f"{quote('public')}.{quote(relation)}"
 
 
 def described(name: str, document: Mapping[str, Any]) -> Described:

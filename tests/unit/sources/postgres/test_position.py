@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.postgres.position import compare, lsn_number, make_position, widened
-from viewkeeper.sources.postgres.snapshot import Snapshot
+from viewkeeper.sources.postgres.xid_snapshot import XidSnapshot
 
 
 @given(
@@ -18,9 +18,9 @@ def test_an_xid_is_widened_right_across_every_epoch(near, distance):
 
 
 def test_a_snapshot_sees_what_ended_before_it_and_nothing_else():
-    snapshot = Snapshot.parsed("10:14:11,13")
+    snapshot = XidSnapshot.parsed("10:14:11,13")
     assert [xid for xid in range(8, 16) if snapshot.sees(xid)] == [8, 9, 10, 12]
-    assert Snapshot.parsed("10:10:").sees(9)
+    assert XidSnapshot.parsed("10:10:").sees(9)
 
 
 def test_positions_compare_by_place_and_then_by_item():

@@ -18,7 +18,7 @@ import pymysql
 from viewkeeper.algebra.types import Field, Schema
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.interface import RelationSchema
-from viewkeeper.sources.mariadb.columns import Column, from_catalogue
+from viewkeeper.sources.mariadb.columns import Column, from_catalog
 from viewkeeper.sources.mariadb.connection import (
     LOCK_WAIT_TIMEOUT,
     Link,
@@ -26,6 +26,7 @@ from viewkeeper.sources.mariadb.connection import (
     transaction,
     translated,
 )
+from viewkeeper.sources.mariadb.quoting import quoted
 
 _GROWING = re.compile(r" AUTO_INCREMENT=\d+")
 _ENGINE = re.compile(r"\) ENGINE=(\w+)")
@@ -75,11 +76,7 @@ class Table:
         return f"{quoted(self.database)}.{quoted(self.name)}"
 
 
-def quoted(identifier: str) -> str:
-    return "`" + identifier.replace("`", "``") + "`"
-
-
-class Catalogue:
+class Catalog:
     """Knows tables by their CREATE text; shared by a source's feed and cuts."""
 
     def __init__(self, source: str, database: str) -> None:
@@ -163,7 +160,7 @@ class Catalogue:
 
     def tables(self, link: Link, relations: Sequence[str]) -> dict[str, Table]:
         """All of them; raises SourceError for one that is not there."""
-        with translated(self._source, f"read the catalogue of source {self._source}"):
+        with translated(self._source, f"read the catalog of source {self._source}"):
             found = {relation: self.table(link, relation) for relation in relations}
         return {relation: self._required(relation, table) for relation, table in found.items()}
 
@@ -214,7 +211,7 @@ class Catalogue:
             relation=relation,
             database=database,
             name=name,
-            columns=tuple(from_catalogue(row) for row in described),
+            columns=tuple(from_catalog(row) for row in described),
             key=tuple(row["COLUMN_NAME"] for row in described if row["COLUMN_KEY"] == "PRI"),
             problems=tuple(_problems(relation, text)),
             leading=self._leading(link, database, name),
@@ -249,7 +246,7 @@ def _problems(relation: str, text: str) -> list[tuple[str, str, str]]:
         )  # fmt: skip
     if "WITH SYSTEM VERSIONING" in tail:
         found.append(
-            ("system-versioning", f"{relation} keeps its history as rows of its own",
+            ("system-versioning", f"{relation} keeps its history as separate rows",
              f"ALTER TABLE {quoted(relation)} DROP SYSTEM VERSIONING")
         )  # fmt: skip
     return found

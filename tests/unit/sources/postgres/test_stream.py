@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from viewkeeper.sources.postgres.replication import ReplicationStream
+from viewkeeper.sources.postgres.stream import ReplicationStream
 
 
 class Arrived:

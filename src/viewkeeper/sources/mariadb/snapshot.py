@@ -23,22 +23,23 @@ from viewkeeper.algebra.types import Row, Schema
 from viewkeeper.arrow import batch_of
 from viewkeeper.errors import SourceError, invariant
 from viewkeeper.sources.interface import (
-    Cut,
     KeyedRead,
     Position,
     RelationSchema,
+    Snapshot,
     SourceTransaction,
     broken_query,
     cut_lost,
     cut_overtaken,
 )
-from viewkeeper.sources.mariadb.catalogue import Catalogue, Table, quoted, refuse_problems
+from viewkeeper.sources.mariadb.catalog import Catalog, Table, refuse_problems
 from viewkeeper.sources.mariadb.columns import Column
 from viewkeeper.sources.mariadb.connection import Link, rows, translated
 from viewkeeper.sources.mariadb.giving_way import GivingWay
-from viewkeeper.sources.mariadb.keys import chunks, distinct_keys, keyed_sql, part_condition
-from viewkeeper.sources.mariadb.places import Place, compare, is_log_file, place_of
+from viewkeeper.sources.mariadb.position import Place, compare, is_log_file, place_of
 from viewkeeper.sources.mariadb.prepared import execute
+from viewkeeper.sources.mariadb.quoting import quoted
+from viewkeeper.sources.mariadb.reading import chunks, distinct_keys, keyed_sql, part_condition
 
 BATCH_ROWS = 20_000
 # Definitions that are changed again and again: more often than this, the owner is busy.
@@ -86,14 +87,14 @@ def snapshot_place(link: Link, source: str) -> Place:
     return Place(file, int(found["binlog_snapshot_position"]))
 
 
-class MariaDBCut(Cut):
+class MariaDBSnapshot(Snapshot):
     """Owns its connection; closing it ends the snapshot."""
 
     def __init__(
         self,
         source: str,
         link: Link,
-        catalogue: Catalogue,
+        catalog: Catalog,
         relations: Sequence[str],
         charsets: dict[int, str],
         check_history: Callable[[Link], None],
@@ -113,7 +114,7 @@ class MariaDBCut(Cut):
             with translated(source, f"open a cut of source {source}"):
                 rows(link, _SESSION)
                 with holder() as other:
-                    self._place, self._tables = self._opened(catalogue, relations, other)
+                    self._place, self._tables = self._opened(catalog, relations, other)
                 check_history(link)
         except BaseException:
             self.close()
@@ -128,14 +129,14 @@ class MariaDBCut(Cut):
         self._gave_way_for = relation
 
     def _opened(
-        self, catalogue: Catalogue, relations: Sequence[str], holder: Link
+        self, catalog: Catalog, relations: Sequence[str], holder: Link
     ) -> tuple[Place, dict[str, Table]]:
         for _ in range(ATTEMPTS_MAX):
-            with catalogue.holding(holder, relations) as present:
+            with catalog.holding(holder, relations) as present:
                 self._start()
-                held = self._holds(catalogue, present)
+                held = self._holds(catalog, present)
             if held:
-                tables = catalogue.held_tables(self._link, relations, present)
+                tables = catalog.held_tables(self._link, relations, present)
                 for table in tables.values():
                     refuse_problems(self._source, table)
                 return snapshot_place(self._link, self._source), tables
@@ -151,12 +152,12 @@ class MariaDBCut(Cut):
     def _start(self) -> None:
         rows(self._link, SNAPSHOT)
 
-    def _holds(self, catalogue: Catalogue, relations: Sequence[str]) -> bool:
+    def _holds(self, catalog: Catalog, relations: Sequence[str]) -> bool:
         """Open the tables; False when somebody waits to change one.
 
         He waits for the holder, we would wait for him, and the holder waits for us: all must let go.
         """
-        return not any(catalogue.is_wanted(self._link, relation) for relation in relations)
+        return not any(catalog.is_wanted(self._link, relation) for relation in relations)
 
     # -- answers ------------------------------------------------------------------------------
 

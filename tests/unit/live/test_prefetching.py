@@ -46,10 +46,10 @@ class Foreseeing(LiveWorld):
         guessed = tuple(self.arrivals[first - 1 : last])
         earnest = job.questions
         ahead = Questions.in_advance(earnest.cuts, staging, earnest.paces)
-        foresight = Prefetching(ahead, [self.made_manager()], guessed)
+        prefetching = Prefetching(ahead, [self.made_manager()], guessed)
         if self.rng.random() < 0.7:
-            foresight._asking.join()
-        foresight.end()
+            prefetching._asking.join()
+        prefetching.end()
         self.asked.append(sum(asked.queries for asked in ahead.asked.values()))
         self.found += len(ahead._remembered)
         questions = ahead.in_earnest(earnest.reflected, staging)
