@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from viewkeeper.merging.algorithm import MergeAlgorithm
 from viewkeeper.merging.commit_order import CommitOrder
 from viewkeeper.merging.messages import WarehouseTransaction
 from viewkeeper.merging.painting import Painting
-from viewkeeper.merging.simple_painting import SimplePainting
-from viewkeeper.views.level import Level
 
 
 class PaintingThatKeepsApplyRows(Painting):
     """PA's slip: rows of a failed attempt stay in ApplyRows, and the next success applies them."""
 
     def forget_attempt(self) -> None:
-        pending = {row for row in self.apply_rows if row in self.table.rows}
-        self.apply_rows = {row for row in pending if self.table.unit_of(row)}
+        self.apply_rows = {row for row in self.apply_rows if not self.table.is_gray(row)}
 
 
 class PaintingAsPrinted(Painting):
@@ -53,10 +49,8 @@ class PaintingAsPrinted(Painting):
         return True
 
 
-class SimplePaintingForStrongManagers(SimplePainting):
+class SimplePaintingForStrongManagers(Painting):
     """Example 4: SPA paints all covered rows red, and applies them one by one all the same."""
-
-    process_action = MergeAlgorithm.process_action
 
     def process_row(self, row: int) -> Iterator[WarehouseTransaction]:
         rows = self.table.rows
@@ -73,8 +67,16 @@ class AnyOrder(CommitOrder):
     """Gives everything to the warehouse at once, whatever depends on it."""
 
     name = "any"
-    level = Level.COMPLETE
 
     def _due(self) -> Iterator[tuple[WarehouseTransaction, ...]]:
         ready, self.waiting = self.waiting, []
         yield from ((t,) for t in ready)
+
+
+class AsTheyCome(Painting):
+    """Every list goes on as it comes, whatever else its rows wait for."""
+
+    def process_row(self, row: int) -> Iterator[WarehouseTransaction]:
+        rows = self.table.rows
+        ready = [i for i in sorted(rows) if rows[i].red and not rows[i].is_white]
+        yield from (self.table.apply((i,))[0] for i in ready)

@@ -19,18 +19,29 @@ FAMILIES = {
     "plain": Mix(),
     "kills": Mix(kills=3, failures=3, audits=3),
     "global": Mix(global_transactions=4, kills=3, failures=2, audits=2),
-    "schema": Mix(schema_changes=3, closing=6),
-    "all": replace(ALL, closing=6),
-    "keys": Mix(schema_changes=4, has_keys=True, kinds=HARD, audits=2, closing=6),
+    "schema": Mix(schema_changes=3, has_survivor=True, closing=6),
+    "all": replace(ALL, has_survivor=True, closing=6),
+    "keys": Mix(
+        schema_changes=4, has_survivor=True, has_keys=True, kinds=HARD, audits=2, closing=6
+    ),
     "bursts": Mix(
-        schema_changes=3, has_keys=True, kinds=HARD, kills=3, comes_in_bursts=True, closing=6
+        schema_changes=3,
+        has_survivor=True,
+        has_keys=True,
+        kinds=HARD,
+        kills=3,
+        comes_in_bursts=True,
+        closing=6,
     ),
     "approvals": Mix(
         schema_changes=3, has_approvals=True, kinds=HARD, has_keys=True, kills=2, closing=6
     ),
-    "replacements": Mix(schema_changes=4, has_replacements=True, kills=3, audits=2, closing=6),
+    "replacements": Mix(
+        schema_changes=4, has_survivor=True, has_replacements=True, kills=3, audits=2, closing=6
+    ),
     "adaptations": Mix(
         views_max=6,
+        has_survivor=True,
         schema_changes=4,
         has_replacements=True,
         has_keys=True,
@@ -65,6 +76,21 @@ FAMILIES = {
     ),
     "outer joins": Mix(schema_changes=3, has_levels=True, kinds=("drop column",), closing=4),
     "periodic": Mix(transactions=24, views_max=6, is_periodic=True, is_calm=True),
+    "blocks": Mix(transactions=20, views_max=3, kills=2, failures=2, has_blocks=True),
+    "blocks and changes": Mix(
+        transactions=20,
+        schema_changes=2,
+        global_transactions=3,
+        kills=2,
+        has_blocks=True,
+        closing=6,
+    ),
+    "conditions": Mix(
+        transactions=24, views_max=6, is_periodic=True, is_calm=True, has_conditions=True
+    ),
+    "conditions and changes": Mix(
+        transactions=20, schema_changes=2, kills=3, failures=2, has_conditions=True, closing=6
+    ),
     "slow": Mix(transactions=24, views_max=6, is_slow=True),
     "periods": Mix(
         transactions=20,

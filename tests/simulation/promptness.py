@@ -14,11 +14,7 @@ def could_go(table: ViewUpdateTable) -> set[int]:
     pending = {
         n: row for n, row in table.rows.items() if _colours(row) & {Colour.WHITE, Colour.RED}
     }
-    chosen = {
-        n
-        for n, row in pending.items()
-        if Colour.WHITE not in _colours(row) and not row.unit.is_open
-    }
+    chosen = {n for n, row in pending.items() if Colour.WHITE not in _colours(row)}
     while True:
         kept = {n for n in chosen if _needs(table, pending, n) <= chosen}
         if kept == chosen:
@@ -32,12 +28,12 @@ def _colours(row: Row) -> set[Colour]:
 
 def _needs(table: ViewUpdateTable, pending: dict[int, Row], number: int) -> set[int]:
     row = pending[number]
-    needed = {n for n, other in pending.items() if other.unit is row.unit}
+    needed: set[int] = set()
     for view, cell in row.cells.items():
         if cell.colour is Colour.RED:
             waiting = table.columns[view].waiting
             needed |= {n for turn, a in waiting.items() if turn <= cell.turn for n in a.rows}
     streams = set(row.streams)
-    needed |= {n for n, other in pending.items() if n < number and streams & set(other.streams)}
-    # When groups become one, the first row after that waits for all that both had pending.
-    return needed | (set(row.after) & pending.keys())
+    return needed | {
+        n for n, other in pending.items() if n < number and streams & set(other.streams)
+    }

@@ -26,13 +26,6 @@ from viewkeeper.simulator.generator import Shape, Size
 from viewkeeper.simulator.kernel.scheduling import SeededScheduler, run_to_end
 from viewkeeper.simulator.medwrap.run import MedwrapOptions, medwrap_scenario
 from viewkeeper.simulator.medwrap.world import MedwrapWorld
-from viewkeeper.simulator.merging.run import (
-    MergeOptions,
-    MergeScheduler,
-    judged_merge,
-    merge_world,
-)
-from viewkeeper.simulator.merging.scenario import Painting, random_merge_scenario
 from viewkeeper.simulator.rings.run import RingOptions, ring_scenario
 from viewkeeper.simulator.rings.world import RingWorld
 from viewkeeper.simulator.run import judged, simulated
@@ -117,24 +110,6 @@ def test_nothing_done_in_the_worlds_of_rings(protocol, silent):
         world = RingWorld(scenario, system, checked=False)
         run_to_end(world, SeededScheduler(seed))
         return judged(options, seed, scenario, world).is_good
-
-    assert failed(is_good) >= FAILED_MIN
-
-
-@pytest.mark.parametrize("painting", Painting, ids=lambda painting: painting.value)
-def test_nothing_done_in_the_worlds_of_merging(painting):
-    options = MergeOptions(painting)
-
-    def is_good(seed: int) -> bool:
-        scenario = random_merge_scenario(seed, painting, options.size)
-        views = tuple(
-            replace(view, protocol=broken.EmptyHanded, promised=view.promise.level)
-            for view in scenario.views
-        )
-        world = merge_world(replace(scenario, views=views), options)
-        groups = world.groups.groups
-        run_to_end(world, MergeScheduler(seed, world))
-        return judged_merge(seed, world, groups, options).is_good
 
     assert failed(is_good) >= FAILED_MIN
 

@@ -38,9 +38,15 @@ class NoMoment(Exception):
 
 
 def verdict(
-    warehouse: Warehouse, definitions: Iterable[ViewDefinition], books: Books, first_txn: int = 0
+    warehouse: Warehouse,
+    definitions: Iterable[ViewDefinition],
+    books: Books,
+    first_txn: int = 0,
+    block: int = 1,
 ) -> Verdict:
     """The level of a group of views, from a state on, to which all that was committed belongs.
+
+    ``block``: how many transactions a complete group has for each state.
 
     Each relation that the views read must have its copy among them, `copy_name` and `copy_text`.
     """
@@ -48,7 +54,8 @@ def verdict(
     relations = tuple(dict.fromkeys(name for view in views for name in view.relations))
     span = Span(first_txn, warehouse.latest().last_txn)
     states = list(zip(*(states_of(warehouse, view, span) for view in views), strict=True))
-    return judged(views, states, books.histories(relations), pins_of(views, relations))
+    pins = pins_of(views, relations)
+    return judged(views, states, books.histories(relations), pins, block=block)
 
 
 def judged(
@@ -58,6 +65,7 @@ def judged(
     pins: Pins,
     *,
     is_whole: bool = True,
+    block: int = 1,
 ) -> Verdict:
     """The level of some states, the first of which shows the beginning of the histories.
 
@@ -68,7 +76,7 @@ def judged(
     except NoMoment as error:
         return Verdict(Level.NONE, False, Violation(Level.WEAK, error.state, str(error)))
     seen = histories if is_whole else history_until(histories, claims[-1])
-    return check(definitions, seen, states, claims)
+    return check(definitions, seen, states, claims, block)
 
 
 # -- copies -------------------------------------------------------------------------------------------

@@ -38,6 +38,7 @@ HEADERS = {
     "protocol": "which protocol keeps the view; see [which keeps what](../protocols/classes.md). Default: batched-sweep, where the view allows it",
     "refresh": "`auto`, `incremental`, `incremental-strict`, `full`; see [how a view is refreshed](../views.md#how-a-view-is-refreshed)",
     "every": "how often a `periodic` view is refreshed: `30 s`, `5 min`, `1 h`",
+    "block": "a complete view shows one state for this many transactions of its group, in their order, instead of one for each; fewer after a pause of a second. Default: `1`",
     "publish": "also as a plain table for other tools; see [the warehouse](../warehouse.md)",
     "keep": "relations to be copied to the warehouse; see [what is kept](../views.md#what-is-kept)",
     "evolve": "`auto`, `approve`, `freeze`; see [schema changes](../evolution.md)",

@@ -65,8 +65,8 @@ Views = Annotated[
     ),
 ]
 PaintingName = Annotated[
-    Literal["spa", "pa", "complete-n", "pass-through"] | None,
-    typer.Option(help="How several views are merged; spa if nothing is said."),
+    Literal["complete", "mixed", "convergent"] | None,
+    typer.Option(help="What several views promise; complete if nothing is said."),
 ]
 
 
@@ -107,7 +107,7 @@ def run_command(
         variants=variant or (),
     )
     if views is not None or painting is not None:
-        merged = several_views.views_trial(painting or "spa", views or 0, wanted, protocol)
+        merged = several_views.views_trial(painting or "complete", views or 0, wanted, protocol)
         tell = several_views.transcribed(as_json=json) if transcript else several_views.untold
         several_views.run_views(merged, seed, tell, as_json=json)
     else:
@@ -231,7 +231,7 @@ def show_command(
             inversions=inversions,
             no_fifo=no_fifo,
         )
-        trial = views_trial(painting or "spa", views or 0, wanted, protocol)
+        trial = views_trial(painting or "complete", views or 0, wanted, protocol)
         tables.show_seed(trial, seed, scenario, svg, as_json=json)
     elif scenario is None:
         showing.list_scenarios(as_json=json)
@@ -247,7 +247,7 @@ def compare_command(
         Path | None, typer.Option(dir_okay=False, help="Also draw the charts into this SVG file.")
     ] = None,
     only: Annotated[
-        Literal["sweep", "rings", "medwrap"] | None,
+        Literal["sweep", "rings", "medwrap", "merging"] | None,
         typer.Option(help="Only what this paper compares."),
     ] = None,
     json: Json = False,

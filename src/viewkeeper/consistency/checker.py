@@ -11,7 +11,7 @@ search, and never make it higher or lower; a claim that does not hold is told be
 
 | level | search |
 |---|---|
-| complete | a path of single transactions from the first cut to the last whose views, collapsed, are the states |
+| complete | a path of single transactions from the first cut to the last whose views, collapsed, are the states; of blocks of N, one on which no two neighbours are more than N transactions apart |
 | consistent | for each state a cut with that view, not below the cut before it |
 | weak | for each state a cut with that view |
 | convergent | the last state is the view at the last cut |
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from viewkeeper.consistency.histories import SourceHistories, State, ViewStates
@@ -70,14 +70,17 @@ def check(
     histories: SourceHistories,
     states: Sequence[State],
     claims: Sequence[Cut] | None = None,
+    block: int = 1,
 ) -> Verdict:
     """Decide the level of a history of states, the initial one first.
+
+    ``block``: what counts as complete is a state for each of this many transactions, or fewer (MVC's complete-N).
 
     ``claims`` gives the cut of each state where the writer knows it: then nothing is searched, unless
     a claim is wrong or skips a transaction. Raises Undecided when a search would take too long; with
     claims it never does, and the level is then the highest that was shown.
     """
-    checker = _Checker(definitions, histories, states)
+    checker = _Checker(definitions, histories, states, block)
     if claims is None:
         return checker.searched()
     wrong = checker.wrong_claim(states, claims)
@@ -90,7 +93,10 @@ class _Checker:
         definitions: Sequence[ViewDefinition],
         histories: SourceHistories,
         states: Sequence[State],
+        block: int = 1,
     ) -> None:
+        self.block = block
+        self._unchanged: dict[Cut, set[Cut]] = {}
         self.names = [definition.name for definition in definitions]
         self.histories = histories
         self.views = ViewStates(definitions, histories)
@@ -125,7 +131,7 @@ class _Checker:
             return Verdict(Level.CONSISTENT, False, self._wrong_end(Level.STRONG))
         whole = claims[0] == self.histories.start and claims[-1] == self.histories.end
         steps = (later.total - earlier.total for earlier, later in itertools.pairwise(claims))
-        if whole and all(step <= 1 for step in steps):
+        if whole and all(step <= self.block for step in steps):
             # The claims are a path of single transactions, and each of its cuts was shown.
             return Verdict(Level.COMPLETE, True, None)
         # What the claims skip may change nothing, and other cuts might explain the states completely;
@@ -171,23 +177,52 @@ class _Checker:
         """None if some path of single transactions shows exactly these states."""
         start = self.histories.start
         (_, first), *rest = self.states
-        frontier = self._closure({start} if self.views.at(start) == first else set(), first)
+        frontier = self._standing({start} if self.views.at(start) == first else set(), first)
         if not frontier:
             return self._violation(
                 Level.COMPLETE, 0, "the first state is not the initial view", [start]
             )
         for index, state in rest:
-            steps = {c: None for cut in _sorted(frontier) for c in self.histories.successors(cut)}
+            steps = self._steps_from(frontier)
             reached = {cut for cut in steps if self.views.at(cut) == state}
             if not reached:
-                reason = f"state {index} is not one transaction after state {index - 1}"
+                after = (
+                    "one transaction" if self.block == 1 else f"{self.block} transactions or fewer"
+                )
+                reason = f"state {index} is not {after} after state {index - 1}"
                 return self._violation(Level.COMPLETE, index, reason, list(steps) or [start])
-            frontier = self._closure(reached, state)
+            frontier = self._standing(reached, state)
         if self.histories.end not in frontier:
             index, _ = self.states[-1]
             reason = "the last state does not include every transaction"
             return self._violation(Level.COMPLETE, index, reason, [self.histories.end])
         return None
+
+    def _standing(self, frontier: set[Cut], state: State) -> set[Cut]:
+        """All cuts at which the views may be while they show one state: a block may take back what it does."""
+        reached = self._closure(frontier, state)
+        waiting = list(reached) if self.block > 1 else []
+        while waiting:
+            back = {c for c in self._steps_from([waiting.pop()]) if self.views.at(c) == state}
+            new = self._closure(back, state) - reached
+            reached |= new
+            waiting += new
+        return reached
+
+    def _steps_from(self, cuts: Iterable[Cut]) -> dict[Cut, None]:
+        """The cuts that a block of transactions leads to, or a part of one; those that change nothing do not count."""
+        found: dict[Cut, None] = {}
+        last = set(cuts)
+        for _ in range(self.block):
+            step = {c: None for cut in _sorted(last) for c in self.histories.successors(cut)}
+            found |= step
+            last = {c for cut in step for c in self._unchanged_from(cut)}
+        return found
+
+    def _unchanged_from(self, cut: Cut) -> set[Cut]:
+        if cut not in self._unchanged:
+            self._unchanged[cut] = self._closure({cut}, self.views.at(cut))
+        return self._unchanged[cut]
 
     def _closure(self, frontier: set[Cut], state: State) -> set[Cut]:
         """All cuts reachable by transactions that do not change the views."""

@@ -11,7 +11,7 @@ from viewkeeper.lab.painting import painted_example, painted_run
 from viewkeeper.lab.playing import played_scenario, played_trial
 from viewkeeper.protocols.registry import PROTOCOLS
 from viewkeeper.simulator.merging.examples import EXAMPLES
-from viewkeeper.simulator.merging.scenario import Painting
+from viewkeeper.simulator.merging.run import Painting
 from viewkeeper.simulator.scenario_file import load_scenario, shipped_names
 
 _SEED = Parameter("seed", "query", int, "which run: the same seed, the same run")
@@ -43,7 +43,7 @@ def lab_endpoints() -> list[Endpoint]:
             "GET", "/api/lab/painting", "The view update table, message by message", _painting,
             (
                 Parameter("example", "query", str, "one of the paper's examples"),
-                Parameter("painting", "query", str, "or a painting algorithm, for a random run"),
+                Parameter("painting", "query", str, "or what the views promise, for a random run"),
                 _SEED,
                 Parameter("views", "query", int, "how many views"),
             ),
@@ -86,5 +86,5 @@ def _painting(values: Values) -> dict[str, Any]:
     if values["example"] is not None:
         return painted_example(values["example"])
     return painted_run(
-        values["painting"] or Painting.SPA.value, values["seed"] or 1, values["views"] or 3
+        values["painting"] or Painting.COMPLETE.value, values["seed"] or 1, values["views"] or 3
     )

@@ -11,5 +11,5 @@ the same actions. Begin with `machine`, a group of views; `router` has the group
 | `deliveries`, `transaction_ties`, `intake`, `integrator`, `unions` | transactions on their way in, numbered and put into batches; where groups become one |
 | `group_state`, `cut_pool`, `batches`, `commits`, `evolving`, `failures`, `succession` | the parts of a group's machine, and what they have in common |
 | `cuts`, `jobs`, `held_rows`, `fan_outs`, `notes` | exact cuts, batches at work and painted, what waits for whom, positions without rows |
-| `view`, `scope`, `schema_changes`, `pending_changes`, `stored_changes` | what a group keeps, and what schema changes do to it |
+| `view`, `scope`, `relevance`, `schema_changes`, `pending_changes`, `stored_changes` | what a group keeps, whom a transaction concerns, and what schema changes do to it |
 """

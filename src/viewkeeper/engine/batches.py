@@ -38,37 +38,40 @@ class Batches:
         # How long the periods of periodic views are, and when each view began its last job.
         self._periods: dict[str, float] = {}
         self._begun_at: dict[str, float] = {}
-        # What changed among the transactions that are in no batch; None: not known.
-        self._changed: set[RelationName] | None = set()
+        # Of the transactions that are in no batch: the views that one concerns, and its source. Those that came
+        # since this was last asked are not in it; None: nothing is known.
+        self._kinds: set[tuple[tuple[str, ...], str]] | None = set()
+        self._new: list[Arrival] = []
         self._not_before = -math.inf
+        self._arrived_at = -math.inf
         self._weights: dict[RelationName, float] = {}
         self._weighed_at = -math.inf
 
     def begin_periods(self, now: float) -> None:
         self._begun_at = dict.fromkeys(self._periods, now)
 
-    def tell_managers(self) -> None:
+    def tell_managers(self, now: float) -> None:
         state = self._state
         arrivals, state.intake.arrived = state.intake.arrived, []
         if arrivals:
+            self._arrived_at = now
             state.backlog_rows += sum(arrival.rows for arrival in arrivals)
-            if self._changed is not None:
-                self._changed.update(_changed_by(arrivals))
+            if self._kinds is not None:
+                self._new += arrivals
             state.do(out.TellManagers(tuple(arrivals)))
 
     def begin_again(self, uncommitted: Iterable[Arrival]) -> None:
         """From the last committed state: new managers, an empty table, all that is not applied."""
         state = self._state
-        state.intake.takes_stretches = all(
-            view.choice.is_incremental for view in state.scope.views.values()
-        )
+        is_plain = all(view.choice.is_incremental for view in state.scope.views.values())
+        state.intake.takes_stretches = is_plain and state.scope.block == 1
         arrivals = tuple(state.intake.begin_again(state.scope, uncommitted))
         state.applied = dict.fromkeys(state.scope.sources, 0)
         periods = {n: period_seconds(v.definition) for n, v in state.scope.views.items()}
         self._periods = {name: period for name, period in periods.items() if period is not None}
         state.jobs = Jobs(state.scope.views, state.jobs.next_serial, self._periods, state.limits)
         state.commits = {}
-        self._changed = None
+        self._forget_kinds()
         state.backlog_rows = sum(arrival.rows for arrival in arrivals)
         self._weights, self._weighed_at = {}, -math.inf
         scope = state.scope
@@ -92,6 +95,8 @@ class Batches:
     def wake(self, now: float) -> None:
         """Have the machine look again when something that waits may go on."""
         state = self._state
+        if state.intake.integrator.waits_for_block:
+            state.wake(self._arrived_at + state.limits.block_seconds)
         if state.intake.has_work and now < self._not_before:
             state.wake(self._not_before)
         if state.intake.has_work or state.jobs.waiting:
@@ -115,7 +120,7 @@ class Batches:
         held, _ = self._held(now)
         views = [
             name
-            for name in self._concerned(batch)
+            for name in state.scope.relevance.concerned(batch)
             if state.scope.views[name].choice.is_incremental
             and not held.is_held((name,), ())
             and state.jobs.is_up_to_date(name)
@@ -127,23 +132,45 @@ class Batches:
 
     def may_begin(self, now: float) -> bool:
         state = self._state
+        self._end_block(now)
         if state.is_resting or state.intake.due or state.pending.new or state.readers:
             return False
         return bool(self._held(now)[1]) or self._may_close(now) or state.jobs.must_tell
 
+    def _end_block(self, now: float) -> None:
+        """A block with fewer transactions is shown where nothing has arrived for a while, at the group's end, and where
+        too much is held."""
+        state = self._state
+        integrator, limits = state.intake.integrator, state.limits
+        if not integrator.waits_for_block:
+            return
+        is_cut_short = state.intake.end is not None or state.holds_too_much
+        is_quiet = now >= self._arrived_at + limits.block_seconds
+        if is_cut_short or is_quiet or not limits.heeds_periods:
+            integrator.end_block()
+
     def _may_close(self, now: float) -> bool:
-        """Whether something has arrived that need not wait: it was seen to change what only views read that can
-        begin, in a source of which nothing waits."""
+        """Whether something has arrived that need not wait: all views that it concerns can begin, and nothing of
+        its source waits."""
         state = self._state
         if not state.intake.has_work or now < self._not_before:
             return False
         held, _ = self._held(now)
         if held.is_empty:
             return True
-        if self._changed is None:
-            self._changed = _changed_by(state.intake.integrator.pending)
-        concerned = state.scope.concerned
-        return any(not held.is_held(concerned({n}), (n.source,)) for n in self._changed)
+        return any(not held.is_held(views, (source,)) for views, source in self._waiting_kinds())
+
+    def _waiting_kinds(self) -> set[tuple[tuple[str, ...], str]]:
+        """What is in no batch, by the views that it concerns and by source. Asked for only where something is held."""
+        if self._kinds is None:
+            self._kinds, self._new = set(), list(self._state.intake.integrator.pending)
+        concerned = self._state.scope.relevance.concerned
+        self._kinds.update((concerned((each,)), each.origin.source) for each in self._new)
+        self._new = []
+        return self._kinds
+
+    def _forget_kinds(self) -> None:
+        self._kinds, self._new = None, []
 
     def _held(self, now: float) -> tuple[Held, tuple[BatchRow, ...]]:
         """What must wait for views that can't begin, and the rows that waited and need not any more."""
@@ -183,7 +210,7 @@ class Batches:
             batch = state.intake.integrator.close_batch(*self._wanted(known, weights))
             # Else a transaction has arrived that no cut shows yet.
             self._not_before = self._not_before if batch else now + state.limits.invisible_seconds
-            self._changed = None
+            self._forget_kinds()
         rows, commits = self._close(batch, held.copy())
         jobs = state.jobs.start(self._first([*waited, *rows]))
         keeps = bool(jobs) and self._is_visible_backlog(known)
@@ -223,15 +250,15 @@ class Batches:
         state = self._state
         rows: list[BatchRow] = []
         commits: list[CommitTransaction] = []
-        for part, waits in parted(batch, self._concerned, held):
+        for part, concerned, waits in parted(batch, state.scope.relevance.concerned, held):
             if not part:
                 continue
             for arrival in part:
                 state.applied[arrival.transaction.source] = arrival.transaction.last_number
-            row, released = state.jobs.close(part, self._concerned(part), dict(state.applied))
+            row, released = state.jobs.close(part, concerned, dict(state.applied))
             commits += released
             if not row.concerned:
-                # Only watched relations changed: nothing to show, and nothing to wait for.
+                # Only watched relations changed, or rows that no view selects: nothing to show or to wait for.
                 state.backlog_rows -= row.rows
                 state.unshown += part
             elif not waits:
@@ -283,10 +310,3 @@ class Batches:
         if purpose is not Purpose.JOB or not self._is_backlog or is_known:
             return ()
         return state.scope.relations
-
-    def _concerned(self, batch: Iterable[Arrival]) -> tuple[str, ...]:
-        return self._state.scope.concerned(_changed_by(batch))
-
-
-def _changed_by(arrivals: Iterable[Arrival]) -> set[RelationName]:
-    return {name for arrival in arrivals for name, _ in arrival.transaction.changes}

@@ -109,7 +109,7 @@ class Evolving:
             state.intake.go_back(change.source)
         if change.source in state.intake.held:
             state.intake.let_go(change.source, now)
-        self._batches.tell_managers()
+        self._batches.tell_managers(now)
         return True
 
     def _take_change(self, plan: Foreseen, change: SchemaChange) -> None:

@@ -8,7 +8,7 @@ held back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 
 from viewkeeper.engine.integrator import Arrival
@@ -55,27 +55,30 @@ class Held:
         return waits
 
 
-Concerned = Callable[[Iterable[Arrival]], tuple[str, ...]]
+Concerned = Callable[[Sequence[Arrival]], tuple[str, ...]]
 
 
 def parted(
     batch: tuple[Arrival, ...], concerned: Concerned, held: Held
-) -> Iterator[tuple[tuple[Arrival, ...], bool]]:
-    """Neighbours of a batch that wait for the same views, and whether one of these can't begin.
+) -> Iterator[tuple[tuple[Arrival, ...], tuple[str, ...], bool]]:
+    """Neighbours of a batch that wait for the same views, the views they concern, and whether one can't begin.
 
     Arrivals of one unit stay together. ``held`` takes in what waits.
     """
     if held.is_empty:
-        yield batch, False
+        yield batch, concerned(batch), False
         return
     units = groupby(
         enumerate(batch), key=lambda e: -1 - e[0] if e[1].unit is None else id(e[1].unit)
     )
-    told: list[tuple[frozenset[str], tuple[Arrival, ...]]] = []
+    told: list[tuple[frozenset[str], tuple[str, ...], tuple[Arrival, ...]]] = []
     for _, members in units:
         unit = tuple(arrival for _, arrival in members)
         sources = {arrival.origin.source for arrival in unit}
-        told.append((held.take(concerned(unit), sources), unit))
+        views = concerned(unit)
+        told.append((held.take(views, sources), views, unit))
     for waits, run in groupby(told, key=lambda each: each[0]):
-        together = tuple(arrival for _, unit in run for arrival in unit)
-        yield together, not held.blocked.isdisjoint(waits)
+        parts = list(run)
+        together = tuple(arrival for _, _, unit in parts for arrival in unit)
+        views = tuple(dict.fromkeys(view for _, views, _ in parts for view in views))
+        yield together, views, not held.blocked.isdisjoint(waits)

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 from viewkeeper.engine.deliveries import Delivery
-from viewkeeper.engine.integrator import Arrival, Integrator
+from viewkeeper.engine.integrator import Arrival, Integrator, own_unit
 from viewkeeper.engine.schema_changes import as_after
 from viewkeeper.engine.scope import Scope
 from viewkeeper.engine.transaction_ties import Unit
@@ -72,7 +72,7 @@ class Intake:
         self.repeating = set(scope.sources)
         # Whether all managers can be told of a stretch of transactions at once.
         self.takes_stretches = False
-        self.integrator = Integrator((*scope.relations, *scope.watched))
+        self.integrator = Integrator((*scope.relations, *scope.watched), scope.block)
         self.arrived: list[Arrival] = []
         # Where its successor takes over, with whom it ends there, whether all up to there is here;
         # until then, what was delivered from beyond.
@@ -154,7 +154,9 @@ class Intake:
     def has_work(self) -> bool:
         if self.comes_to_its_end or not self.integrator.pending:
             return False
-        return self.is_own(self.integrator.pending[0])
+        # Where the group ends, a block does, too: until it is shown, there is work.
+        is_begun = self.integrator.waits_for_block and self.end is None
+        return self.is_own(self.integrator.pending[0]) and not is_begun
 
     # -- deliveries --------------------------------------------------------------------------------
 
@@ -297,14 +299,14 @@ class Intake:
         """Number transactions that have arrived once more, for views that may be others now."""
         self.scope = scope
         self.arrived = []
-        self.integrator = Integrator((*scope.relations, *scope.watched))
+        self.integrator = Integrator((*scope.relations, *scope.watched), scope.block)
         found: list[Arrival | None] = []
         for arrival in arrivals:
             if isinstance(arrival.origin, TransactionBlock) and self.takes_stretches:
                 found.append(self.integrator.stretch_arrived(arrival.origin))
             else:
                 found += [
-                    self.integrator.arrived(o, arrival.unit)
+                    self.integrator.arrived(o, own_unit(arrival))
                     for o in transactions_of(arrival.origin)
                 ]
         return [arrival for arrival in found if arrival is not None]

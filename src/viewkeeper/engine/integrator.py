@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple, cast
 
@@ -89,11 +90,28 @@ def numbers_of(arrivals: Iterable[Arrival]) -> Numbers:
     return np.asarray(numbers, np.int64)
 
 
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """The unit of transactions that only a view's header has put together; each one's own unit, by its number."""
+
+    units: dict[int, object] = field(default_factory=dict)
+
+
+def own_unit(arrival: Arrival) -> object:
+    """What a transaction must show with, wherever blocks end."""
+    unit = arrival.unit
+    return unit.units[arrival.number] if isinstance(unit, _Block) else unit
+
+
 class Integrator:
     """Transactions that have arrived and are in no batch yet."""
 
-    def __init__(self, relations: Iterable[RelationName]) -> None:
-        """``relations``: what the group's views read; other changes are left out."""
+    def __init__(self, relations: Iterable[RelationName], block: int = 1) -> None:
+        """``relations``: what the group's views read; other changes are left out.
+
+        ``block``: this many transactions are a unit, and show in one state (MVC, section 6.3: complete-N). A unit that
+        crosses a block's end makes it longer.
+        """
         self._names: dict[tuple[str, str], RelationName] = {
             (name.source, name.relation): name for name in relations
         }
@@ -102,6 +120,11 @@ class Integrator:
         self.pending: deque[Arrival] = deque()
         # How many transactions that is.
         self.waiting = 0
+        self._block = block
+        # The unit of the block that is not full yet, how many transactions it has, and the last one's own unit.
+        self.open_block: _Block | None = None
+        self._in_block = 0
+        self._last_unit: object = None
 
     def arrived(self, origin: SourceTransaction, unit: object = None) -> Arrival | None:
         """Take a transaction in and number it; None when it concerns nobody here."""
@@ -119,12 +142,30 @@ class Integrator:
             return None
         number = self._next_of_source[source]
         transaction = Transaction(source, number, tuple(changes))
+        if self._block > 1:
+            unit = self._blocked(unit)
         arrival = Arrival(self._next_number, origin, transaction, rows, unit)
         self._next_of_source[source] = number + 1
         self._next_number += 1
         self.waiting += 1
         self.pending.append(arrival)
         return arrival
+
+    def _blocked(self, unit: object) -> object:
+        """The block that the next transaction is in."""
+        is_within_unit = unit is not None and unit is self._last_unit
+        if self.is_full and not is_within_unit:
+            self.end_block()
+        if self.open_block is None:
+            self.open_block = _Block()
+        self.open_block.units[self._next_number] = unit
+        self._last_unit = unit
+        self._in_block += 1
+        return self.open_block
+
+    def end_block(self) -> None:
+        """The block is over, though it may have fewer transactions than others."""
+        self.open_block, self._in_block, self._last_unit = None, 0, None
 
     def stretch_arrived(self, stretch: TransactionBlock) -> Arrival | None:
         """Take a stretch in and number its transactions; None when it concerns nobody here."""
@@ -141,6 +182,17 @@ class Integrator:
         self.waiting += len(origin)
         self.pending.append(arrival)
         return arrival
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the open block has all its transactions; a global one that is on its way may be longer."""
+        return self._in_block >= self._block
+
+    @property
+    def waits_for_block(self) -> bool:
+        """Whether nothing is here but the beginning of a block."""
+        first = self.pending[0].unit if self.pending else None
+        return first is not None and first is self.open_block and not self.is_full
 
     def newest(self, source: str) -> int:
         """The number of the source's last transaction that has arrived; 0 before the first."""
@@ -182,6 +234,8 @@ class Integrator:
         size, rows = 0, 0.0
         for arrival in self.pending:
             if is_wanted is not None and not is_wanted(arrival):
+                break
+            if arrival.unit is not None and arrival.unit is self.open_block and not self.is_full:
                 break
             shown = reflects[arrival.origin.source]
             weight = _weighed(arrival, weights) if weights else arrival.rows

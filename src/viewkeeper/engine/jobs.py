@@ -28,11 +28,7 @@ from viewkeeper.merging.messages import (
     RelevanceArrived,
     WarehouseCommitted,
 )
-from viewkeeper.merging.mixtures import Promise, algorithm_for
-from viewkeeper.merging.painting import Painting
 from viewkeeper.merging.rows import Colour
-from viewkeeper.merging.simple_painting import SimplePainting
-from viewkeeper.merging.table import ViewUpdateTable
 from viewkeeper.views.level import Level
 
 
@@ -88,10 +84,9 @@ class Jobs:
         limits: Limits = Limits(),  # noqa: B008  (immutable)
     ) -> None:
         """What waits for the views ``apart``, which are periodic, never shares a row with what need not."""
-        promises = [Promise(view.choice.level) for view in views.values()]
-        self.merge = MergeProcess(_algorithm(promises, ViewUpdateTable(views)))
+        self.merge = MergeProcess(views)
         # What the views show: lists that cover several rows still have every transaction of a complete view.
-        self.level = min((promise.level for promise in promises), default=Level.COMPLETE)
+        self.level = min((view.choice.level for view in views.values()), default=Level.COMPLETE)
         self.by_row: dict[int, BatchRow] = {}
         self._apart = tuple(apart)
         self._limits = limits
@@ -275,12 +270,6 @@ class Jobs:
     def painted(self) -> dict[str, Any]:
         """The view update table as it is now, for people to look at."""
         return painted(self.merge, self.by_row)
-
-
-def _algorithm(promises: Sequence[Promise], table: ViewUpdateTable) -> Any:
-    """The group's painting algorithm: Algorithm 2 where SPA would do, for lists may cover several rows."""
-    found = algorithm_for(promises, table)
-    return Painting(table) if type(found) is SimplePainting else found
 
 
 class Counted(Protocol):

@@ -27,8 +27,10 @@ class Limits:
     bound_wait_seconds: float = 30.0
     # How often positions are noted while nothing happens.
     idle_seconds: float = 30.0
-    # Whether what a periodic view reads waits until its period is over.
+    # Whether what a periodic view reads waits until its period is over, and the beginning of a block for its end.
     heeds_periods: bool = True
+    # How long nothing arrives before a block is shown that has fewer transactions than it could.
+    block_seconds: float = 1.0
     # How long a group waits before it tries again after a source's error, and before it looks again whether
     # somebody has decided about a schema change.
     retry_seconds: float = 1.0

@@ -219,7 +219,7 @@ class GroupMachine:
         match event:
             case Delivery() | Unit():
                 state.intake.take(event, now)
-                self._batches.tell_managers()
+                self._batches.tell_managers(now)
             case Finish(end, union):
                 state.intake.end_at(end, union)
             case CutsOpened(_, _, sizes):
@@ -267,7 +267,7 @@ class GroupMachine:
         if self.predecessors:
             return False
         if state.intake.look_at_end(now):
-            self._batches.tell_managers()
+            self._batches.tell_managers(now)
         self._look_whether_done()
         if state.error is not None:
             return self._failures.deal_with(now)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from viewkeeper.engine.relevance import Relevance
 from viewkeeper.engine.schema_changes import Evolution
 from viewkeeper.engine.view import View
+from viewkeeper.protocols.choice import block_size
 from viewkeeper.sources.interface import Position
 from viewkeeper.views.definition import RelationName
+from viewkeeper.views.level import Level
 
 
 @dataclass(frozen=True)
@@ -48,13 +52,21 @@ class Scope:
         """The source's relations that are read."""
         return tuple(name.relation for name in self.relations if name.source == source)
 
-    def concerned(self, changed: set[RelationName]) -> tuple[str, ...]:
-        """The views that read one of these relations."""
-        return tuple(
-            name
-            for name, view in self.views.items()
-            if not changed.isdisjoint(view.definition.relations)
-        )
+    @cached_property
+    def relevance(self) -> Relevance:
+        """Which views transactions concern."""
+        return Relevance(self.views)
+
+    @cached_property
+    def block(self) -> int:
+        """How many transactions a state has more than the one before (MVC, section 6.3).
+
+        Views that move together step over the least common multiple of their blocks. Where a view shows less than
+        every transaction, the group's states are what its lists have intertwined, and nothing is counted.
+        """
+        if any(view.choice.level < Level.COMPLETE for view in self.views.values()):
+            return 1
+        return math.lcm(*(block_size(view.definition) for view in self.views.values()))
 
     def cuts_of(self, reached: Mapping[str, Position]) -> dict[str, dict[str, Position]]:
         """Each view's own cut: the positions of the sources that it reads."""

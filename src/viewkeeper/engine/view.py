@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from viewkeeper.errors import UsageError
@@ -11,6 +13,7 @@ from viewkeeper.evolution.preferences import Preferences
 from viewkeeper.protocols.choice import Choice, choice_for
 from viewkeeper.views.catalog import CatalogRelation
 from viewkeeper.views.definition import LOCAL, RelationName, ViewDefinition
+from viewkeeper.views.relevance import RowTest, row_tests
 from viewkeeper.views.storing import definition_as_text
 from viewkeeper.warehouse.columns import schema_from_json, schema_to_json
 from viewkeeper.warehouse.entries import Definition
@@ -66,6 +69,11 @@ class View:
     @property
     def name(self) -> str:
         return self.definition.name
+
+    @cached_property
+    def row_tests(self) -> Mapping[RelationName, RowTest]:
+        """For relations of which conditions rule rows out: whether a row may change the view."""
+        return row_tests(self.definition)
 
     @property
     def shortfall(self) -> str | None:

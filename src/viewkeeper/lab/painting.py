@@ -1,4 +1,4 @@
-"""The view update table of a merge process, message by message: the paper's examples, and seeded runs."""
+"""The view update table, message by message: the paper's examples, and seeded runs of the engine."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from viewkeeper.errors import UsageError
 from viewkeeper.merging.drawing import Drawing
 from viewkeeper.simulator.merging.examples import EXAMPLES, played_example
 from viewkeeper.simulator.merging.journal import MergeJournal
-from viewkeeper.simulator.merging.run import MergeOptions, simulated_merge
-from viewkeeper.simulator.merging.scenario import MergeSize, Painting
+from viewkeeper.simulator.merging.run import MergeOptions, Painting, simulated_merge
 
 VIEWS_MAX = 8
 
@@ -41,13 +40,14 @@ def painted_run(painting: str, seed: int, views: int) -> dict[str, Any]:
             "unknown-painting", f"there is no painting {painting}", detail=f"known: {known}"
         )
     journal = MergeJournal()
-    size = MergeSize(min(max(views, 2), VIEWS_MAX))
-    outcome = simulated_merge(seed, MergeOptions(Painting(painting), size), watch=journal)
+    options = MergeOptions(Painting(painting), min(max(views, 2), VIEWS_MAX))
+    outcome = simulated_merge(seed, options, journal)
+    verdict = outcome.verdict
     return {
         "example": None,
-        "title": f"{painting}, seed {seed}: {outcome.transactions} transactions",
+        "title": f"{painting}, seed {seed}: {verdict.counts['transactions']} transactions",
         "views": {view: [manager] for view, manager in outcome.views.items()},
-        "level": ", ".join(dict.fromkeys(str(verdict.level) for verdict in outcome.verdicts)),
+        "level": ", ".join(dict.fromkeys(str(level) for level, _ in verdict.levels.values())),
         "is_good": outcome.is_good,
         "steps": _steps(journal),
     }

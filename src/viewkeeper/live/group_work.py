@@ -203,8 +203,6 @@ class GroupWork:
             self._jobs[job.serial] = job
         for view in wanted.told:
             self._managers[view].begin(job, wanted.settled)
-        if not wanted.concerned:
-            job.stage.remove()
 
     def _commit(self, commit: m.Commit) -> None:
         """What the merge process has released, as one epoch."""

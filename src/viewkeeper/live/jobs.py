@@ -91,6 +91,8 @@ class Job:
             if last:
                 self.clock.lap("ask")
                 self._cuts.let_go()
+                if not self.concerned:
+                    self.stage.remove()  # it is never committed
 
 
 def make_job(wanted: StartJob, held: SharedCuts, session: Any) -> Job:

@@ -3,27 +3,22 @@
 One duty: to hold the action lists of several view managers until all views can move to the next state
 together, and to hand them to the warehouse in transactions whose order is safe. Paper: MVC (1997). It
 must not know what a view change contains, who computed it, or how it reaches the warehouse. Begin with
-`table` and `simple_painting`.
+`table` and `painting`.
 
 | | |
 |---|---|
-| `messages`, `integrator`, `groups`, `global_transactions` | numbered updates, and whom they concern |
+| `messages`, `groups`, `global_transactions` | numbered updates, and who moves together |
 | `table`, `rows`, `drawing` | the view update table |
-| `algorithm`, `simple_painting`, `painting`, `complete_n`, `pass_through`, `mixtures` | which lists go together, and which algorithm a group needs |
-| `commit_order`, `merge_process`, `merge_groups` | in which order, for one group and for all |
+| `painting` | which lists go together |
+| `commit_order`, `merge_process` | in which order, for one group |
 """
 
-from viewkeeper.merging.complete_n import CompleteN as CompleteN
-from viewkeeper.merging.merge_groups import MergeGroups as MergeGroups
 from viewkeeper.merging.merge_process import MergeProcess as MergeProcess
 from viewkeeper.merging.messages import ActionList as ActionList
 from viewkeeper.merging.messages import ActionListArrived as ActionListArrived
 from viewkeeper.merging.messages import CommitTransaction as CommitTransaction
 from viewkeeper.merging.messages import RelevanceArrived as RelevanceArrived
 from viewkeeper.merging.messages import WarehouseCommitted as WarehouseCommitted
-from viewkeeper.merging.mixtures import Promise as Promise
 from viewkeeper.merging.painting import Painting as Painting
-from viewkeeper.merging.pass_through import PassThrough as PassThrough
 from viewkeeper.merging.rows import Colour as Colour
-from viewkeeper.merging.simple_painting import SimplePainting as SimplePainting
 from viewkeeper.merging.table import ViewUpdateTable as ViewUpdateTable

@@ -1,7 +1,7 @@
 """What goes into a merge process and what comes out of it.
 
-Updates are known by the number that the integrator gave them: row i of the table is update U_i. In all
-of this an update may be a whole transaction over several relations (MVC, section 6.2).
+Updates are known by their numbers: row i of the table is update U_i. In all of this an update may be a whole
+transaction over several relations (MVC, section 6.2); in the engine it is a batch of them.
 """
 
 from __future__ import annotations
@@ -59,14 +59,12 @@ class RelevanceArrived:
     """REL_i: the views that update i changes, perhaps none. Relevance arrives in the order of rows.
 
     Updates of one stream must show in their order: a stream is a source, as a rule, and an update
-    belongs to its source's. With ``more`` the next row must show in the same state as this one (the
-    parts of a global transaction).
+    belongs to its source's.
     """
 
     row: int
     views: tuple[str, ...]
     streams: tuple[str, ...] = ()
-    more: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,18 +75,13 @@ class ActionListArrived:
 
 
 @dataclass(frozen=True)
-class BlockEnded:
-    """No row joins the current block of N updates any more, though it has fewer."""
-
-
-@dataclass(frozen=True)
 class WarehouseCommitted:
     """The warehouse has committed the transaction of that number."""
 
     number: int
 
 
-Event = RelevanceArrived | ActionListArrived | BlockEnded | WarehouseCommitted
+Event = RelevanceArrived | ActionListArrived | WarehouseCommitted
 
 
 # -- actions ---------------------------------------------------------------------------------------

@@ -1,7 +1,10 @@
 """PA, the Painting Algorithm: lists that cover several updates pull all of their rows together.
 
-Paper: MVC (1997), section 5.1, Algorithm 2. Level: strong. Assumes: every view manager is at least
-strongly consistent, and messages of one process arrive in the order sent.
+Paper: MVC (1997), section 5.1, Algorithm 2. Level: that of the weakest view manager, if it is at least strong. Assumes:
+every view manager is at least strongly consistent, and messages of one process arrive in the order sent.
+
+It stands for the paper's Algorithm 1, too, the Simple Painting Algorithm for complete managers: where every list covers one row,
+Lines 4 and 5 are SPA's Line 2, each row is a transaction by itself, and the views together are complete.
 
 A list may cover rows 1 and 3 at once. Then neither can show without the other, nor without whatever
 other lists in these rows cover or come after. ``apply_rows`` collects all of that, beginning at the row
@@ -9,6 +12,7 @@ of the list that arrived; if nothing in it is white, it becomes one warehouse tr
 
 | here | Algorithm 2 |
 |---|---|
+| ``relevance_arrived``, ``list_arrived`` | the main body: relevance allocates a row, a list paints its cells red |
 | ``_attempt`` | Lines 1 to 5 of ProcessRow |
 | ``process_row`` | Lines 6 to 10, and the loop of Line 9 |
 | ``Cell.state`` | VUT[i, x].state; ``ViewUpdateTable.covered_with`` gives all rows of the list |
@@ -18,7 +22,10 @@ that the next success would apply unchecked. Only the outermost call applies: in
 call whose own lines hold goes on to Line 6 and applies rows whose caller is still being checked (rows 1
 to 3, REL_1 = {x}, REL_2 = {y, z}, REL_3 = {x, y}; lists AL_2^y, AL_3^y, then AL_3^x for 1 and 3: row 3
 would show y's second change without its first). Lists are ordered by arrival, not by number, for a
-manager may take up a row later. Streams and units are as in SPA.
+manager may take up a row later. Updates of one stream stay in order even when no view reads both: the paper lets a source's
+second transaction show before its first if they concern different views, and a reader of both views sees a state that the
+source never had. Relevance may come after the lists: then they wait in the table, and are painted when it comes. Recursion is a
+list of rows to look at, for a chain of a thousand rows that were waiting for one must not exhaust the stack.
 
 A row that fails remembers the white row that stopped it, so that a long chain behind a slow view is
 walked once and not again for every list that joins it.
@@ -30,28 +37,35 @@ from collections import deque
 from collections.abc import Iterator
 from itertools import chain
 
-from viewkeeper.merging.algorithm import MergeAlgorithm
-from viewkeeper.merging.messages import WarehouseTransaction
+from viewkeeper.merging.messages import ActionList, RelevanceArrived, WarehouseTransaction
 from viewkeeper.merging.table import ViewUpdateTable
-from viewkeeper.views.level import Level
 
 
-class Painting(MergeAlgorithm):
-    """For strongly consistent view managers, and any mixture of them with complete ones."""
+class Painting:
+    """For strongly consistent view managers, for complete ones, and for any mixture of them."""
 
     name = "pa"
-    level = Level.STRONG
 
     def __init__(self, table: ViewUpdateTable) -> None:
-        super().__init__(table)
+        self.table = table
         self.apply_rows: set[int] = set()
         self._stopped_by: dict[int, int] = {}
+
+    def relevance_arrived(self, event: RelevanceArrived) -> Iterator[WarehouseTransaction]:
+        self.table.announce(event.row, event.views, event.streams)
+        for action_list in self.table.painted():
+            yield from self.process_row(action_list.number)
+
+    def list_arrived(self, action_list: ActionList) -> Iterator[WarehouseTransaction]:
+        self.table.receive(action_list)
+        for painted in self.table.painted_in(action_list.view):
+            yield from self.process_row(painted.number)
 
     def process_row(self, row: int) -> Iterator[WarehouseTransaction]:
         candidates = deque([row])
         while candidates:
             candidate = candidates.popleft()
-            if not self.table.unit_of(candidate):
+            if self.table.is_gray(candidate):
                 continue  # applied with an earlier candidate
             self.forget_attempt()
             if self._attempt(candidate):
@@ -82,8 +96,8 @@ class Painting(MergeAlgorithm):
                 return False
             # Line 3.
             self.apply_rows.add(i)
-            # Line 4, Line 5, and the rows that the application wants to be seen together.
-            for j in chain(table.earlier(i), table.covered_with(i), table.unit_of(i)):
+            # Line 4, and Line 5.
+            for j in chain(table.earlier(i), table.covered_with(i)):
                 if j not in self.apply_rows:
                     came_from.setdefault(j, i)
                     to_visit.append(j)

@@ -1,4 +1,4 @@
-"""What the view update table is made of: rows, their cells and units, and the views' columns."""
+"""What the view update table is made of: rows, their cells, and the views' columns."""
 
 from __future__ import annotations
 
@@ -29,20 +29,11 @@ WHITE, BLACK = Cell(Colour.WHITE), Cell(Colour.BLACK)
 
 
 @dataclass
-class Unit:
-    """Rows that show in one state; while it is open, more may join."""
-
-    rows: list[int]
-    is_open: bool
-
-
-@dataclass
 class Row:
     """One update. ``after``: the rows of its streams that must show no later than it."""
 
     number: int
     cells: dict[str, Cell]
-    unit: Unit
     streams: tuple[str, ...] = ()
     after: tuple[int, ...] = ()
     followers: list[int] = field(default_factory=list)
@@ -69,12 +60,6 @@ class Row:
             self.red[view] = None
         else:
             self.red.pop(view, None)
-
-    def blacken(self, view: str) -> None:
-        """The view is no more."""
-        self.cells.pop(view, None)
-        self.white.discard(view)
-        self.red.pop(view, None)
 
 
 @dataclass

@@ -107,6 +107,11 @@ def period_seconds(definition: ViewDefinition) -> float | None:
     return float(found[1]) * _UNITS[found[2]]
 
 
+def block_size(definition: ViewDefinition) -> int:
+    """A state is shown for each of this many transactions (MVC's complete-N); 1: for every one."""
+    return int(setting(definition, "block") or 1)
+
+
 def setting(definition: ViewDefinition, name: str) -> str | None:
     """What a header of the view says."""
     return dict(definition.settings).get(name)
@@ -168,6 +173,8 @@ def _reasons(definition: ViewDefinition) -> list[str]:
     """Why batched SWEEP: by level, by keys, by sources."""
     level = LIVE[BATCHED_SWEEP].level
     reasons = [f"it reaches {level} consistency, whatever the view declares"]
+    if (size := block_size(definition)) > 1:
+        reasons.append(f"it shows a state for every {size} transactions, as `block` says")
     copies = ", ".join(str(name) for name in Upkeep(definition).kept)
     if copies:
         reasons.append(f"the view keeps copies ({copies}), which no other protocol reads")

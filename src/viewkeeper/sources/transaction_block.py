@@ -59,6 +59,10 @@ class ChangedRows:
             self.counts[kept],
         )
 
+    def first(self, most: int) -> list[Row]:
+        """The first rows, whether taken out or put in; ``most`` of them, or fewer."""
+        return rows_of(self.rows.slice(0, most), self.schema)
+
     def by_place(self) -> Iterator[tuple[int, list[Row], list[Row]]]:
         """For each transaction that is in it: the rows it took out and those it put in."""
         rows = rows_of(self.rows, self.schema)

@@ -26,8 +26,10 @@ PROTOCOLS = (
 )  # fmt: skip
 REFRESH = ("auto", "incremental", "incremental-strict", "full")
 PUBLISH = ("table", "no")
+# A view may have one state for this many transactions.
+BLOCK_MAX = 10_000
 SETTINGS = (
-    "refresh", "every", "publish", "keep", "evolve", "freshness", "dispensable", "irreplaceable", "extent",
+    "refresh", "every", "block", "publish", "keep", "evolve", "freshness", "dispensable", "irreplaceable", "extent",
 )  # fmt: skip
 _KNOWN = ("consistency", "protocol", *SETTINGS)
 
@@ -66,8 +68,18 @@ def read_headers(text: SqlText) -> Headers:
                 settings.append((word, _refresh(text, value, offset)))
             case "publish":
                 settings.append((word, _publish(text, value, offset)))
+            case "block":
+                settings.append((word, _block(text, value, offset)))
             case _:
                 settings.append((word, value))
+    if "block" in seen and level is not Level.COMPLETE:
+        raise text.error(
+            "bad-header",
+            f"a block of transactions means nothing for a view that is {level}",
+            0,
+            detail="only a complete view has a state for every transaction, or for every block of them",
+            hint="leave out -- block, or write -- consistency: complete",
+        )
     return Headers(level, protocol, tuple(settings))
 
 
@@ -120,6 +132,14 @@ def _protocol(text: SqlText, value: str, offset: int) -> str:
     if name in PROTOCOLS:
         return name
     raise _bad_value(text, "protocol", value, PROTOCOLS, offset)
+
+
+def _block(text: SqlText, value: str, offset: int) -> str:
+    if value.isascii() and value.isdigit() and 0 < int(value[:9]) <= BLOCK_MAX:
+        return str(int(value))
+    raise _bad_value(
+        text, "block", value, [f"a number of transactions from 1 to {BLOCK_MAX}"], offset
+    )
 
 
 def _refresh(text: SqlText, value: str, offset: int) -> str:

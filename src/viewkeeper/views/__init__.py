@@ -6,7 +6,7 @@ follows from that alone. It must not know how a view is maintained. Begin with `
 | | |
 |---|---|
 | `definition`, `level`, `catalog`, `names` | a view as data, and what it may name |
-| `assembly`, `pruning`, `fragments`, `sampling` | putting a term together, and reading less than everything for it |
+| `assembly`, `pruning`, `fragments`, `sampling`, `relevance` | putting a term together, reading less than everything for it, and which rows count for it |
 | `planning`, `upkeep`, `keeping`, `advice` | what is asked of whom, what must be kept beside the view, and what each costs |
 | `spark_sql`, `printing`, `storing`, `describe` | a definition as text that people, Spark, files and programs read |
 """

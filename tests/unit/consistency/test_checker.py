@@ -311,3 +311,26 @@ def _level(history, view: ViewStates, cuts: list[Cut], paths: list[list[Cut]]) -
     if all(any(view.at(cut) == state for cut in cuts) for state in history):
         return Level.WEAK
     return Level.CONVERGENT if convergent else Level.NONE
+
+
+def test_a_block_may_skip_the_states_inside_it_and_no_more():
+    histories = SourceHistories({P: Bag(ROWS)}, {"p": inserts(P, 1, 2, 3, 4)})
+    by_two = states(bag(), bag(1, 2), bag(1, 2, 3, 4))
+    view = [copy_view("v", P)]
+    assert check(view, histories, by_two, block=2).level is Level.COMPLETE
+    assert check(view, histories, by_two).level is Level.STRONG
+    by_three = check(view, histories, states(bag(), bag(1), bag(1, 2, 3, 4)), block=2)
+    assert by_three.level is Level.STRONG
+    assert "2 transactions or fewer" in by_three.problem
+    claims = [Cut.of({"p": n}) for n in (0, 2, 4)]
+    assert check(view, histories, by_two, claims, block=2).level is Level.COMPLETE
+    assert check(view, histories, by_two, claims).level is Level.STRONG
+
+
+def test_a_block_that_takes_back_what_it_does_shows_nothing_new():
+    out = Transaction("p", 2, ((P, -bag(1)),))
+    (first,), (third, fourth) = inserts(P, 1), inserts(P, 3, 4)
+    later = [Transaction("p", n, t.changes) for n, t in ((3, third), (4, fourth))]
+    histories = SourceHistories({P: Bag(ROWS)}, {"p": [first, out, *later]})
+    shown = states(bag(), bag(3, 4))
+    assert check([copy_view("v", P)], histories, shown, block=2).level is Level.COMPLETE

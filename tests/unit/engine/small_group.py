@@ -75,7 +75,7 @@ class SmallGroup:
         items, at = it.items(int(self.state.intake.fed[source]["n"]), it.end, ("r",))
         told = Delivery(source, tuple(items), position(at), it.life)
         self.state.intake.take(told, 0.0)
-        self.batches.tell_managers()
+        self.batches.tell_managers(0.0)
 
     def snapshots(self) -> dict[str, Any]:
         """A cut of each source that the views read."""

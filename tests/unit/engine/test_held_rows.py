@@ -29,7 +29,7 @@ def concerned(batch) -> tuple[str, ...]:
 
 def runs(batch, held) -> list[tuple[str, bool]]:
     found = parted(batch, concerned, held)
-    return [("".join(a.origin.source for a in run), waits) for run, waits in found]
+    return [("".join(a.origin.source for a in run), waits) for run, _, waits in found]
 
 
 def test_nothing_is_parted_where_nothing_waits():

@@ -1,6 +1,6 @@
 import datetime as dt
 
-from viewkeeper.engine.integrator import Integrator, last_positions
+from viewkeeper.engine.integrator import Integrator, last_positions, own_unit, states_of
 from viewkeeper.protocols.messages import Reflected
 from viewkeeper.sources.interface import RelationChange, SourceTransaction
 from viewkeeper.views.definition import RelationName
@@ -79,3 +79,42 @@ def test_what_concerns_no_view_of_the_group_is_left_out():
     arrival = integrator.arrived(SourceTransaction("a", {"at": 2}, 2, NOW, (other, mine)))
     assert (arrival.number, arrival.rows) == (1, 1)
     assert arrival.transaction.changes == ((RelationName("a", "r"), mine),)
+
+
+def blocks_of(integrator: Integrator, size: int = 100) -> list[list[int]]:
+    """The batches that can be closed, and the numbers in each."""
+    found = []
+    while batch := integrator.close_batch({"a": None}, size, 1_000):
+        found.append([arrival.number for arrival in batch])
+    return found
+
+
+def in_blocks(block: int, units: str) -> Integrator:
+    """Transactions with these units, a blank for none."""
+    integrator = Integrator([RelationName("a", "r")], block)
+    objects = {letter: object() for letter in units if letter != " "}
+    for identity, letter in enumerate(units, 1):
+        integrator.arrived(transaction("a", identity), objects.get(letter))
+    return integrator
+
+
+def test_a_block_is_neither_divided_nor_shown_before_it_is_full():
+    integrator = in_blocks(3, " " * 7)
+    assert blocks_of(integrator, size=1) == [[1, 2, 3], [4, 5, 6]]
+    assert integrator.waits_for_block
+    integrator.end_block()
+    assert blocks_of(integrator) == [[7]]
+
+
+def test_all_transactions_of_a_block_have_one_state():
+    batch = in_blocks(2, " " * 4).close_batch({"a": None}, 100, 1_000)
+    assert states_of(batch) == [0, 0, 1, 1]
+
+
+def test_a_unit_makes_its_block_longer_and_is_known_when_it_is_numbered_again():
+    integrator = in_blocks(2, " uuu  ")
+    batch = integrator.close_batch({"a": None}, 100, 1_000)
+    assert states_of(batch) == [0, 0, 0, 0, 1, 1]
+    first, *rest = (own_unit(arrival) for arrival in batch)
+    assert first is None
+    assert [unit is rest[0] for unit in rest] == [True, True, True, False, False]

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from unit.engine.small_group import SmallGroup
 from viewkeeper.simulator.engine.sources import position
-from viewkeeper.views.definition import RelationName
 
 SHARED = {"A": "SELECT s.k FROM s.r s JOIN t.r t ON s.k = t.k", "B": "SELECT k FROM t.r"}
 
 
 def test_the_views_that_a_change_concerns_are_those_that_read_the_relation():
-    scope = SmallGroup(SHARED).state.scope
-    assert scope.concerned({RelationName("t", "r")}) == ("A", "B")
-    assert scope.concerned({RelationName("s", "r")}) == ("A",)
-    assert scope.concerned({RelationName("s", "other")}) == ()
+    group = SmallGroup(SHARED)
+    for source in ("t", "s"):
+        group.write(source)
+        group.deliver(source)
+    at_t, at_s = group.state.intake.integrator.pending
+    concerned = group.state.scope.relevance.concerned
+    assert concerned([at_t]) == ("A", "B")
+    assert concerned([at_s]) == ("A",)
+    assert concerned([]) == ()
 
 
 def test_a_views_cut_has_the_sources_that_it_reads_and_no_other():

@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 
 from viewkeeper.cli import execute
-from viewkeeper.lab.comparisons import compare_rings, compare_sweep
+from viewkeeper.lab.comparisons import compare_merging, compare_rings, compare_sweep
 from viewkeeper.lab.comparisons.compare_medwrap import MedwrapSection
+from viewkeeper.lab.comparisons.compare_merging import MergingSection
 from viewkeeper.lab.comparisons.comparing import SECTIONS
 from viewkeeper.simulator.comparison import Measured, compared
+from viewkeeper.simulator.engine.timing import Durations, Study, timed
 from viewkeeper.simulator.rings.costs import RingCost, ring_costs
 from viewkeeper.views.level import Level
 
@@ -163,3 +165,37 @@ def test_a_medwrap_that_stores_something_makes_compare_fail() -> None:
     first = found.by_sources[0]
     storing = replace(first, counted=replace(first.counted, stored_rows=1))
     assert not replace(found, by_sources=(storing, *found.by_sources[1:])).is_good
+
+
+@pytest.fixture(scope="module")
+def merging() -> MergingSection:
+    """Two numbers of views, two loads, one seed."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(compare_merging, "VIEWS", (1, 4))
+        patched.setattr(compare_merging, "LOADS", (10, 50))
+        patched.setattr(compare_merging, "HEAVY_LOADS", (50, 800))
+        patched.setattr(compare_merging, "SEEDS", (1,))
+        return MergingSection.measured()
+
+
+def test_views_that_wait_for_each_other_are_less_fresh_and_one_alone_is_not(
+    merging: MergingSection,
+) -> None:
+    assert merging.is_good
+    found = merging.document()
+    alone, merged = (found["delay_ms_by_views"][k] for k in ("each view alone", "merged"))
+    assert alone["1"] == merged["1"]
+    assert merged["4"] > 1.2 * alone["4"]
+
+
+def test_the_merge_process_is_the_bottleneck_at_a_high_load_only(merging: MergingSection) -> None:
+    assert set(merging.document()["bottleneck_from"].values()) == {800}
+
+
+def test_a_study_shows_every_transaction_to_every_view_that_it_concerns() -> None:
+    few = Study(3, 50, True, transactions=30)
+    assert timed(few) == timed(few)
+    # A merge process that takes longer for each message is busier, and everything is shown later.
+    slow = replace(few, durations=Durations(message=5.0))
+    assert timed(slow).delay_ms > timed(few).delay_ms
+    assert timed(slow).merge_busy > timed(few).merge_busy

@@ -9,6 +9,7 @@ from viewkeeper.lab.painting import painted_example, painted_run
 from viewkeeper.lab.playing import played_scenario, played_trial
 from viewkeeper.protocols.registry import PROTOCOLS, TRIED
 from viewkeeper.simulator.merging.examples import EXAMPLES
+from viewkeeper.simulator.merging.run import Painting
 from viewkeeper.simulator.scenario_file import shipped_names
 
 # SWEEP, section 5.2: the four states of Figure 5, rows with their counts.
@@ -99,8 +100,11 @@ def test_the_papers_examples_are_painted(name):
         assert colours == {"white", "red", "gray", "black"}
 
 
-def test_random_paintings_are_judged():
-    assert painted_run("spa", 3, 4)["is_good"]
+@pytest.mark.parametrize("painting", Painting)
+def test_random_paintings_are_judged(painting):
+    run = painted_run(painting.value, 3, 4)
+    assert run["is_good"]
+    assert any(step["commits"] for step in run["steps"])
 
 
 def test_a_protocol_that_waits_for_quiet_is_staler():

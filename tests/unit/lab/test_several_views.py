@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
+from simulation.broken_merging import AsTheyCome
 from viewkeeper.cli import execute
+from viewkeeper.engine import jobs
 from viewkeeper.errors import InvariantViolated
 from viewkeeper.lab import several_views
-from viewkeeper.merging.pass_through import PassThrough
+from viewkeeper.merging.merge_process import MergeProcess
 from viewkeeper.simulator.merging.examples import EXAMPLES
-from viewkeeper.simulator.merging.run import MergeOptions
 
 Capture = pytest.CaptureFixture[str]
 TRANSCRIPTS = Path(__file__).parents[2] / "scenarios" / "mvc"
@@ -31,35 +32,28 @@ def told(words: str, capsys: Capture, expected: int = 0) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("painting", "lowest"), [("spa", "complete"), ("pa", "strong"), ("complete-n", "strong")]
+    ("painting", "lowest"),
+    [("complete", "complete"), ("mixed", "strong"), ("convergent", "convergent")],
 )
-def test_every_group_of_views_reaches_its_level(
-    painting: str, lowest: str, capsys: Capture
-) -> None:
-    words = f"lab run --views 4 --painting {painting} --no-fifo --inversions --search"
-    document = told(words, capsys)
+def test_every_view_reaches_its_level(painting: str, lowest: str, capsys: Capture) -> None:
+    document = told(f"lab run --views 4 --painting {painting}", capsys)
     assert document["painting"] == painting
-    assert len(document["views"]) == 4
-    assert sorted(v for group in document["groups"] for v in group["views"]) == [
-        "v1",
-        "v2",
-        "v3",
-        "v4",
-    ]
-    assert lowest in {group["expected_level"] for group in document["groups"]}
+    assert sorted(document["views"]) == ["v0", "v1", "v2", "v3"]
+    assert sorted(v for group in document["groups"] for v in group) == sorted(document["views"])
+    assert lowest in {each["expected_level"] for each in document["levels"].values()}
+    assert document["problems"] == []
     assert document["replay"] is None
-    assert (document["fifo"], document["inversions"]) == (False, True)
 
 
-def test_views_alone_means_spa_and_painting_alone_leaves_their_number_to_the_seed(
+def test_views_alone_are_complete_and_painting_alone_leaves_their_number_to_the_seed(
     capsys: Capture,
 ) -> None:
-    assert told("lab run --views 2", capsys)["painting"] == "spa"
-    assert 2 <= len(told("lab run --painting pa", capsys)["views"]) <= 6
+    assert told("lab run --views 2", capsys)["painting"] == "complete"
+    assert 2 <= len(told("lab run --painting mixed", capsys)["views"]) <= 6
 
 
 def test_a_transcript_shows_the_view_update_table(capsys: Capture) -> None:
-    words = "lab run --views 3 --painting pa --seed 2 --transactions 3 --transcript"
+    words = "lab run --views 3 --painting mixed --seed 2 --transactions 3 --transcript"
     lines = told(words, capsys)["transcript"]
     assert any("REL_1" in line for line in lines)
     assert execute(shlex.split(words)) == 0
@@ -67,7 +61,9 @@ def test_a_transcript_shows_the_view_update_table(capsys: Capture) -> None:
     assert all(line in text for line in lines)
 
 
-@pytest.mark.parametrize("words", ["-p sweep", "--variant nested"])
+@pytest.mark.parametrize(
+    "words", ["-p sweep", "--variant nested", "--inversions", "--no-fifo", "--search"]
+)
 def test_what_is_for_one_view_is_refused(words: str, capsys: Capture) -> None:
     error = told(f"lab run --views 3 {words}", capsys, expected=2)["error"]
     assert error["code"] == "does-not-apply"
@@ -80,22 +76,30 @@ def test_a_run_of_nothing_is_refused(capsys: Capture) -> None:
     assert "--views" in error["detail"]
 
 
-def test_a_failure_shows_a_witness_and_ends_with_its_replay(
-    monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    unmerged = partial(MergeOptions, choose=lambda promises, table: PassThrough(table))
-    monkeypatch.setattr(several_views, "MergeOptions", unmerged)
-    words = "lab run --views 4 --seed 1 --no-fifo"
-    assert execute(shlex.split(words)) == 1
+@pytest.fixture
+def unmerged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lists go to the warehouse as they come."""
+    monkeypatch.setattr(jobs, "MergeProcess", partial(MergeProcess, algorithm=AsTheyCome))
+
+
+WRONG = "lab run --views 4 --painting mixed --transactions 20 --seed {}"
+
+
+@pytest.mark.usefixtures("unmerged")
+def test_a_failure_shows_what_is_wrong_and_ends_with_its_replay(capsys: Capture) -> None:
+    seed = next(n for n in range(1, 60) if execute(shlex.split(WRONG.format(n))) == 1)
+    capsys.readouterr()
+    assert execute(shlex.split(WRONG.format(seed))) == 1
     text = capsys.readouterr().out
-    assert "is the view at no cut" in text
     last = text.splitlines()[-1]
-    assert last.startswith("viewkeeper lab run --views 4 --painting spa ")
+    assert last.startswith("viewkeeper lab run --views 4 --painting mixed ")
     assert execute(shlex.split(last)[1:]) == 1
     assert capsys.readouterr().out == text
-    document = told(words, capsys, expected=1)
+    document = told(WRONG.format(seed), capsys, expected=1)
     assert document["replay"] == last
-    assert any(group["violation"] for group in document["groups"])
+    assert document["problems"] if "problems" in document else document["error"]
+    shown = told(WRONG.format(seed).replace("run", "show"), capsys, expected=1)
+    assert shown["replay"] == last
 
 
 def test_a_contradiction_is_a_failure_with_a_replay(
@@ -147,28 +151,19 @@ def test_tables_are_data_in_json_and_cells_in_the_picture(tmp_path: Path, capsys
 
 
 def test_the_tables_of_a_seed_are_those_of_its_run(tmp_path: Path, capsys: Capture) -> None:
-    words = "--views 4 --painting pa --seed 3 --transactions 4 --no-fifo --inversions"
+    words = "--views 4 --painting mixed --seed 3 --transactions 4"
     run = told(f"lab run {words} --transcript", capsys)
     picture = tmp_path / "tables.svg"
     document = told(f"lab show {words} --svg {picture}", capsys)
     messages = [f"{number:>4}  {e['message']}" for number, e in enumerate(document["entries"], 1)]
     assert messages == [line for line in run["transcript"] if line[:4].strip().isdigit()]
-    assert document["groups"] == run["groups"]
+    assert document["levels"] == run["levels"]
     assert colours_in(picture) == colours_of(document["entries"])
     assert execute(shlex.split(f"lab show {words} --svg {picture}")) == 0
     text = capsys.readouterr().out
     assert text.startswith("\n".join(run["transcript"]))
     assert f"The tables are in {picture}" in text
-    assert "level     " in text
-
-
-def test_a_seed_that_misses_its_level_fails_when_it_is_shown_too(
-    monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    unmerged = partial(MergeOptions, choose=lambda promises, table: PassThrough(table))
-    monkeypatch.setattr(several_views, "MergeOptions", unmerged)
-    document = told("lab show --views 4 --seed 1 --no-fifo", capsys, expected=1)
-    assert document["replay"].startswith("viewkeeper lab run --views 4")
+    assert "states    " in text
 
 
 @pytest.mark.parametrize("words", ["mvc-example-5 --views 3", "mvc-example-5 -p sweep"])

@@ -10,8 +10,8 @@ from viewkeeper.merging.messages import (
 )
 
 
-def rel(row: int, *views: str, streams: str = "", more: bool = False) -> RelevanceArrived:
-    return RelevanceArrived(row, views, tuple(streams.split()), more)
+def rel(row: int, *views: str, streams: str = "") -> RelevanceArrived:
+    return RelevanceArrived(row, views, tuple(streams.split()))
 
 
 def al(view: str, *rows: int) -> ActionListArrived:

@@ -13,4 +13,4 @@ def test_the_example_on_the_page_runs_and_commits_both_views_at_once() -> None:
     names: dict = {}
     exec(compile(code, str(PAGE), "exec"), names)
     assert names["commit"].views == ("balances", "totals")
-    assert names["groups"].is_idle
+    assert names["merge"].is_idle

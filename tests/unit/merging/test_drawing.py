@@ -3,12 +3,11 @@ from __future__ import annotations
 from unit.merging.messages_for_tests import al, rel
 from viewkeeper.merging.drawing import drawn
 from viewkeeper.merging.merge_process import MergeProcess
-from viewkeeper.merging.painting import Painting
 from viewkeeper.merging.table import ViewUpdateTable
 
 
 def table() -> ViewUpdateTable:
-    merge = MergeProcess(Painting(ViewUpdateTable(("sales", "stock", "v"))))
+    merge = MergeProcess(("sales", "stock", "v"))
     for message in (
         rel(1, "sales", "stock"),
         rel(2, "v"),

@@ -5,37 +5,27 @@ from __future__ import annotations
 import pytest
 
 from unit.merging.messages_for_tests import al, rel, rows_of
-from viewkeeper.errors import InvariantViolated, UsageError
-from viewkeeper.merging.integrator import Integrator
+from viewkeeper.errors import InvariantViolated
 from viewkeeper.merging.merge_process import MergeProcess
 from viewkeeper.merging.messages import ActionList, WarehouseCommitted
-from viewkeeper.merging.mixtures import Promise
-from viewkeeper.merging.painting import Painting
-from viewkeeper.merging.simple_painting import SimplePainting
-from viewkeeper.merging.table import ViewUpdateTable
-from viewkeeper.views.level import Level
-
-
-def merge(views: str, algorithm=SimplePainting) -> MergeProcess:
-    return MergeProcess(algorithm(ViewUpdateTable(views)))
 
 
 def test_relevance_must_come_in_order() -> None:
-    process = merge("x")
+    process = MergeProcess("x")
     process.step(rel(2, "x"))
     with pytest.raises(InvariantViolated, match="out of order"):
         process.step(rel(1, "x"))
 
 
 def test_a_list_for_a_row_that_does_not_concern_its_view_is_refused() -> None:
-    process = merge("xy")
+    process = MergeProcess("xy")
     process.step(rel(1, "x"))
     with pytest.raises(InvariantViolated, match="does not wait for it"):
         process.step(al("y", 1))
 
 
 def test_a_list_that_comes_twice_is_refused() -> None:
-    process = merge("xy")
+    process = MergeProcess("xy")
     process.step(rel(1, "x", "y"))
     process.step(al("x", 1))
     with pytest.raises(InvariantViolated, match="the cell is red"):
@@ -48,13 +38,8 @@ def test_an_action_list_covers_rows_in_ascending_order(rows) -> None:
         ActionList("x", rows)
 
 
-def test_a_block_has_at_least_one_update() -> None:
-    with pytest.raises(UsageError, match="below 1"):
-        Promise(Level.COMPLETE, every=0)
-
-
 def test_a_purged_row_is_gone_and_its_stream_is_not() -> None:
-    process = merge("xy")
+    process = MergeProcess("xy")
     process.step(rel(1, "x", streams="s"))
     (commit,) = process.step(al("x", 1))
     process.step(rel(2, "y", streams="s"))
@@ -66,7 +51,7 @@ def test_a_purged_row_is_gone_and_its_stream_is_not() -> None:
 
 def test_a_list_that_skips_a_row_goes_before_the_one_that_takes_it_up() -> None:
     """Nested SWEEP may cover rows 1 and 3, and row 2 later."""
-    process = merge("x", Painting)
+    process = MergeProcess("x")
     for row in (1, 2, 3):
         process.step(rel(row, "x"))
     assert rows_of(process.step(al("x", 1, 3))) == [(1, 3)]
@@ -75,7 +60,7 @@ def test_a_list_that_skips_a_row_goes_before_the_one_that_takes_it_up() -> None:
 
 
 def test_a_list_that_skips_a_row_waits_with_a_view_that_does_not() -> None:
-    process = merge("xy", Painting)
+    process = MergeProcess("xy")
     for row in (1, 2, 3):
         process.step(rel(row, "x", "y"))
     for row in (1, 2, 3):
@@ -86,10 +71,5 @@ def test_a_list_that_skips_a_row_waits_with_a_view_that_does_not() -> None:
     assert [str(a) for a in commit.lists if a.view == "x"] == ["AL_3^x", "AL_2^x"]
 
 
-def test_the_integrator_numbers_by_arrival_and_names_the_views_that_read_what_changed() -> None:
-    integrator = Integrator({"a": "RS", "b": "Q"})
-    first, second = integrator.number("s", "RQ"), integrator.number("t", "T", more=True)
-    assert (first.row, first.views, first.streams) == (1, ("a", "b"), ("s",))
-    assert (second.row, second.views, second.more) == (2, (), True)
-    assert integrator.number_view("c", "st").streams == ("s", "t")
-    assert Integrator({}, keep_source_order=False).number("s", "R").streams == ()
+def test_an_action_list_names_its_last_row() -> None:
+    assert str(ActionList("x", (2, 5))) == "AL_5^x"

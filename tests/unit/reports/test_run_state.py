@@ -71,3 +71,17 @@ def test_a_run_that_has_nothing_to_do_is_running(tmp_path):
         state.on_event(run_event("source_waiting"))
         state.on_event(run_event("ready"))
         assert read_run_state(tmp_path)["state"] == "running"
+
+
+def test_what_was_wrong_with_a_view_goes_when_it_is_filled_again_or_taken_as_written(tmp_path):
+    def stopped() -> set[str]:
+        return set(read_run_state(tmp_path)["stopped_views"])
+
+    with RunState(tmp_path, {}) as state:
+        state.on_event(run_event("views_stopped", views=["a", "b", "c"]))
+        state.on_event(run_event("audited", view="a", verdict="different"))
+        state.on_event(run_event("rebuilt", views=["a"]))
+        assert stopped() == {"b", "c"}
+        assert read_run_state(tmp_path)["audits"] == {}
+        state.on_event(run_event("reloaded", stopped=["b"]))
+        assert stopped() == {"b"}

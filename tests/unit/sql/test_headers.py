@@ -98,3 +98,17 @@ def test_slips_name_what_was_meant(line: str, code: str, hint: str) -> None:
         headers(f"{line}\nSELECT 1")
     assert error.value.code == code
     assert error.value.hint.startswith(hint)
+
+
+def test_a_block_is_a_number_of_transactions() -> None:
+    assert headers("-- block: 05 (five)\nSELECT k FROM a.r").settings == (("block", "5"),)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    ["-- block: 0", "-- block: many", "-- block: 2.5", "-- consistency: strong\n-- block: 2"],
+)
+def test_a_block_of_nothing_or_of_a_view_that_is_not_complete_is_refused(lines: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        headers(f"{lines}\nSELECT k FROM a.r")
+    assert refused.value.code == "bad-header"

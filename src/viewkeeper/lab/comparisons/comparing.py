@@ -7,6 +7,7 @@ from pathlib import Path
 import typer
 
 from viewkeeper.lab.comparisons.compare_medwrap import MedwrapSection
+from viewkeeper.lab.comparisons.compare_merging import MergingSection
 from viewkeeper.lab.comparisons.compare_rings import RingSection
 from viewkeeper.lab.comparisons.compare_sweep import SweepSection
 from viewkeeper.lab.comparisons.section import Section
@@ -14,7 +15,7 @@ from viewkeeper.simulator.plots import small_multiples
 from viewkeeper.terminal import FAILED, console, write_file, write_json, write_line
 
 SECTIONS: dict[str, type[Section]] = {
-    section.name: section for section in (SweepSection, RingSection, MedwrapSection)
+    section.name: section for section in (SweepSection, RingSection, MedwrapSection, MergingSection)
 }
 
 

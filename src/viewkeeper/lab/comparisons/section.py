@@ -41,22 +41,25 @@ class Section(ABC):
         """Draw it."""
 
 
-def new_table(*heads: str) -> Grid:
-    """A table of protocols; columns of numbers are those with a value in their head."""
+def new_table(*heads: str, first: str = "protocol") -> Grid:
+    """A table of protocols, or of something else; columns of numbers are those with a value in their head."""
     table = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("protocol", style="bold", no_wrap=True)
+    table.add_column(first, style="bold", no_wrap=True)
     for head in heads:
         table.add_column(head, justify="right" if "=" in head else "left")
     return table
 
 
 def tell_numbers(
-    title: str, heads: Sequence[str], rows: Iterable[tuple[str, Iterable[float]]]
+    title: str,
+    heads: Sequence[str],
+    rows: Iterable[tuple[str, Iterable[float]]],
+    first: str = "protocol",
 ) -> None:
     """A title, and a row of numbers for each name."""
     write_line()
     write_line(title, "dim")
-    table = new_table(*heads)
+    table = new_table(*heads, first=first)
     for name, values in rows:
         table.add_row(name, *(f"{value:.3g}" for value in values))
     console().print(table)

@@ -127,8 +127,13 @@ class IncrementalManager(LiveManager):
             self._protocol.step(SourceSettled(source, number))
 
     def maintain(self, job: Job) -> Tables:
-        protocol, staging = self._protocol, job.questions.staging
         self.counts.transactions += job.transactions
+        if self.view not in job.concerned:
+            # Nothing of it changes the view, nor what is kept beside it: neither asked for nor joined.
+            with job.asking():
+                self.pass_over(job)
+            return {}
+        protocol, staging = self._protocol, job.questions.staging
         installed: InstallBatch | None = None
         with job.asking() as questions:
             protocol.staging = staging
@@ -146,7 +151,7 @@ class IncrementalManager(LiveManager):
                         pass
                     case _:
                         invariant(False, f"{protocol.name} wants what can't be done live")
-        if installed is None or self.view not in job.concerned:
+        if installed is None:
             return {}
         stored: dict[str, Bag] = {n: change.to_bag() for n, change in installed.stores.items()}
         self._stores.change(stored)

@@ -29,6 +29,8 @@ from viewkeeper.views.definition import LOCAL, RelationName
 from viewkeeper.views.pruning import pruned
 
 KEYS = 3
+# How long a block may wait for its transactions where nothing else is to end it.
+BLOCK_PATIENCE_SECONDS = 1e6
 # How often a world is drawn in which some view lives, and how far from each other the seeds of these are.
 DRAWS_MAX = 50
 SEEDS_APART = 1_000_003
@@ -43,6 +45,11 @@ class Mix:
 
     transactions: int = 14
     views_max: int = 4
+    # The exact number of views and of sources, where it is not 0.
+    views: int = 0
+    sources: int = 0
+    # What views promise; each of these is as likely as the others.
+    levels: tuple[str, ...] = ("complete", "complete", "complete", "strong")
     schema_changes: int = 0
     global_transactions: int = 0
     kills: int = 0
@@ -54,6 +61,10 @@ class Mix:
     has_keys: bool = False
     # Views of every level, with outer joins and sums; some wait for an approval.
     has_levels: bool = False
+    # Some views show a state for several transactions.
+    has_blocks: bool = False
+    # Views select rows of what they join.
+    has_conditions: bool = False
     has_approvals: bool = False
     # Every source has a relation that may stand for another one.
     has_replacements: bool = False
@@ -71,18 +82,17 @@ class Mix:
     is_periodic: bool = False
     is_slow: bool = False
     is_calm: bool = False
+    # Some view is sure to live through all schema changes: where all end, nothing shows what a group does.
+    has_survivor: bool = False
     # Transactions at every source behind all that: else a view could be right by its last filling alone.
     closing: int = 0
 
 
 def scenario(seed: int, mix: Mix = Mix()) -> EngineScenario:
-    """Two or three sources with two relations each, two to four views over some of them.
-
-    Drawn again while no view is sure to live through its schema changes: where all end, nothing shows what a group does.
-    """
+    """Two or three sources with two relations each, two to four views over some of them."""
     drawn = _Draw(seed, mix).scenario()
     for again in range(1, DRAWS_MAX):
-        if any(_lives(view, drawn) for view in drawn.views.values()):
+        if not mix.has_survivor or any(_lives(view, drawn) for view in drawn.views.values()):
             break
         drawn = _Draw(seed + again * SEEDS_APART, mix).scenario()
     return drawn
@@ -117,7 +127,8 @@ class _Draw:
         self._random = randomness = random.Random(seed)
         self._seed = seed
         self._mix = mix
-        self._sources = [f"s{n}" for n in range(1, randomness.randint(2, 3) + 1)]
+        drawn = randomness.randint(2, 3)
+        self._sources = [f"s{n}" for n in range(1, (mix.sources or drawn) + 1)]
         # What each source holds when all that was drawn so far has happened.
         self._now: dict[str, dict[str, Table]] = {}
         self._fresh = 0
@@ -142,6 +153,10 @@ class _Draw:
                 limits,
                 kept_batches_max=self._random.choice((1, 3, 64)),
                 backlog_rows_max=self._random.choice((5, 500_000, 500_000)),
+            )
+        if mix.has_blocks:
+            limits = replace(
+                limits, block_seconds=self._random.choice((1.0, BLOCK_PATIENCE_SECONDS))
             )
         slow = [n for n in views if mix.is_slow and self._random.random() < 0.5]
         return EngineScenario(
@@ -210,7 +225,8 @@ class _Draw:
         )
         names = [f"{source}.{name}" for source in self._sources for name in ("a", "b")]
         found: dict[str, View] = {}
-        for number in range(self._random.randint(2, self._mix.views_max)):
+        drawn = self._random.randint(2, self._mix.views_max)
+        for number in range(self._mix.views or drawn):
             text = self._text(names, number)
             view = f"v{number}"
             definition = parse_view(view, text, catalog)
@@ -218,7 +234,7 @@ class _Draw:
         return found
 
     def _text(self, names: list[str], number: int) -> str:
-        level = self._random.choice(("complete", "complete", "complete", "strong"))
+        level = self._random.choice(self._mix.levels)
         kind, headers = "JOIN", ""
         if self._mix.has_levels:
             # A convergent view stands where it likes; what replaces what is known at one place for all.
@@ -231,6 +247,8 @@ class _Draw:
             level, headers = "strong", "-- protocol: periodic\n"
             headers += f"-- every: {self._random.choice((3, 20, 40))} s\n"
         headers += f"-- consistency: {level}\n"
+        if self._mix.has_blocks and level == "complete":
+            headers += self._random.choice(("", "-- block: 2\n", "-- block: 4\n"))
         if is_periodic:
             pass  # it is computed from its sources, whatever it is
         elif level == "strong" and kind == "JOIN" and "refresh" not in headers:
@@ -242,6 +260,8 @@ class _Draw:
         columns = ["x0.k AS k", *(f"x{place}.v AS v{place}" for place in range(len(picked)))]
         if self._mix.shows_keys:
             columns = [f"x{p}.{c} AS {c}{p}" for p in range(len(picked)) for c in "ikv"]
+        if self._mix.has_conditions:
+            joins += self._condition(len(picked))
         is_grouped = self._mix.has_levels and self._random.random() < 0.15
         if is_grouped and "protocol" not in headers:
             joins += " GROUP BY x0.k"
@@ -251,6 +271,15 @@ class _Draw:
         if self._mix.has_approvals:
             headers += self._random.choice(("", "-- evolve: approve\n", "-- evolve: freeze\n"))
         return f"{headers}SELECT {', '.join(columns)} FROM {joins}"
+
+    def _condition(self, relations: int) -> str:
+        """Conditions on rows of one relation each; of some relations all rows count."""
+        said = [
+            self._random.choice((f"x{place}.w < 3", f"x{place}.w = 3 OR x{place}.v < 2"))
+            for place in range(relations)
+            if self._random.random() < 0.7
+        ]
+        return " WHERE " + " AND ".join(f"({each})" for each in said) if said else ""
 
     # -- what happens ------------------------------------------------------------------------------
 

@@ -14,10 +14,13 @@ from dataclasses import dataclass, field
 from viewkeeper.algebra import Bag
 from viewkeeper.engine.view import View
 from viewkeeper.simulator.engine.alterations import kinds_of
+from viewkeeper.simulator.engine.generator import BLOCK_PATIENCE_SECONDS
 from viewkeeper.simulator.engine.promises import broken_promises
 from viewkeeper.simulator.engine.readers import common_cut, read_together
 from viewkeeper.simulator.engine.searching import parts_of, searched
+from viewkeeper.simulator.engine.selection import selects
 from viewkeeper.simulator.engine.shapes import fitting
+from viewkeeper.simulator.engine.updates import Write
 from viewkeeper.simulator.engine.warehouse import Shown
 from viewkeeper.simulator.engine.world import EngineWorld
 from viewkeeper.sources.interface import SchemaChange, SourceTransaction
@@ -37,6 +40,8 @@ class EngineVerdict:
     changing: int
     # What the run was made of: transactions, schema changes that were taken, unions, kills and others.
     counts: Mapping[str, int] = field(default_factory=dict)
+    # Of each group of views that could be decided without claims: the level it reached in the end, and the one it promised.
+    levels: Mapping[str, tuple[Level, Level]] = field(default_factory=dict)
 
 
 def judged(world: EngineWorld) -> EngineVerdict:
@@ -53,7 +58,7 @@ def judged(world: EngineWorld) -> EngineVerdict:
         **world.counts,
     }
     states = len(world.ledger.shown)
-    return EngineVerdict(tuple(problems), states, judge.changing, counts)
+    return EngineVerdict(tuple(problems), states, judge.changing, counts, judge.levels)
 
 
 class _Judge:
@@ -61,6 +66,7 @@ class _Judge:
         self._world = world
         self._known: dict[tuple[ViewDefinition, tuple[tuple[str, float], ...]], Bag | str] = {}
         self.changing = 0
+        self.levels: dict[str, tuple[Level, Level]] = {}
 
     def problems(self) -> Iterator[str]:
         yield from self._wrong_states()
@@ -115,6 +121,7 @@ class _Judge:
                         yield f"state {number} of {name} goes back at {source}"
             if before and shown.is_step and self._is_complete(shown):
                 yield from self._skipped(number, shown, before)
+                yield from self._broken_block(number, shown, before)
             last |= dict.fromkeys(shown.rows, shown)
 
     @staticmethod
@@ -125,19 +132,42 @@ class _Judge:
         """Whether several transactions that concern the views came in with one state."""
         new: set[tuple[str, int]] = set()
         for name, earlier in before.items():
-            read = set(shown.views[name].definition.relations)
-            for source in shown.views[name].definition.sources:
+            definition = shown.views[name].definition
+            for source in definition.sources:
                 log = self._world.sources[source].log
                 entries = log[int(earlier.cut.get(source, 0)) : int(shown.cut[source])]
                 for item in (item for entry in entries for item in entry):
-                    if isinstance(item, SourceTransaction) and any(
-                        RelationName(source, c.relation) in read and (c.deleted or c.inserted)
-                        for c in item.changes
-                    ):
+                    if isinstance(item, SourceTransaction) and selects(definition, item):
                         new.add((source, int(item.identity)))
         alone = {each for each in new if not self._is_between_ties(*each)}
-        if len(alone) + (alone != new) > 1:
+        if len(alone) + (alone != new) > shown.block:
             yield f"state {number} shows {sorted(new)} at once"
+
+    def _broken_block(
+        self, number: int, shown: Shown, before: Mapping[str, Shown]
+    ) -> Iterator[str]:
+        """Whether a state has fewer transactions more than a block has, though others were still to come.
+
+        Where groups unite, where global transactions make blocks longer, and where a pause ends blocks nothing is counted.
+        """
+        world, block = self._world, shown.block
+        scripts = world.scenario.scripts.values()
+        is_tied = any(update.tie for s in scripts for update in s if isinstance(update, Write))
+        patience = world.scenario.limits.block_seconds
+        is_ended = patience < BLOCK_PATIENCE_SECONDS or shown.quiet_seconds >= patience
+        if block == 1 or is_ended or is_tied or world.counts["unions"]:
+            return
+        relations = {name for view in shown.views.values() for name in view.definition.relations}
+        cuts = {s: max(e.cut.get(s, 0) for e in before.values()) for s in shown.cut}
+        found = sum(
+            any(RelationName(source, c.relation) in relations for c in item.changes)
+            for source, since in cuts.items()
+            for entry in world.sources[source].log[int(since) : int(shown.cut[source])]
+            for item in entry
+            if isinstance(item, SourceTransaction)
+        )
+        if found != block:
+            yield f"state {number} shows {found} transactions, and not a block of {block}"
 
     def _is_between_ties(self, source: str, number: int) -> bool:
         """Whether it may be of one unit with others: global transactions that feeds deliver in different orders
@@ -172,9 +202,14 @@ class _Judge:
     def _search(self) -> Iterator[str]:
         """The independent checker, without claims."""
         for part in parts_of(self._world):
-            problem = searched(self._world, part)
-            if problem is not None:
-                yield problem
+            found = searched(self._world, part)
+            if found is not None:
+                verdict, wanted = found
+                views = ", ".join(part.definitions)
+                if part.is_last:
+                    self.levels[views] = verdict.level, wanted
+                if not verdict.meets(wanted):
+                    yield f"{views}: {verdict.level}, not {wanted}: {verdict.problem}"
 
 
 def _is_convergent(view: View) -> bool:

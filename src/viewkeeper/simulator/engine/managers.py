@@ -16,7 +16,9 @@ from viewkeeper.engine.messages import StartJob
 from viewkeeper.engine.view import View
 from viewkeeper.errors import invariant
 from viewkeeper.simulator.engine.computing import Contents
+from viewkeeper.simulator.engine.selection import selects
 from viewkeeper.simulator.engine.sources import SimulatedCut
+from viewkeeper.sources.interface import SourceTransaction
 from viewkeeper.views.level import Level
 
 Computation = tuple[StartJob, Mapping[str, SimulatedCut]]
@@ -69,7 +71,9 @@ class Managers:
         found: dict[int, Bag] = {}
         for arrival in job.batch:
             place = arrival.transaction.source, arrival.transaction.number
-            if not {*definition.relations}.isdisjoint(arrival.transaction.relations):
+            if isinstance(arrival.origin, SourceTransaction) and selects(
+                definition, arrival.origin
+            ):
                 invariant(place in self.told, f"{view} needs {place}, which is forgotten")
             contents.apply(arrival)
             after = contents.evaluated(self.views[view])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from viewkeeper.algebra.expressions import columns_of
 from viewkeeper.engine.view import View
 from viewkeeper.merging.groups import partition
+from viewkeeper.simulator.engine.selection import selects
 from viewkeeper.simulator.engine.sources import SimulatedSource
 from viewkeeper.simulator.engine.updates import Table
 from viewkeeper.simulator.engine.warehouse import Shown
@@ -225,7 +226,7 @@ def _missed(
     definition = shown.views[view].definition
     for source in set(definition.sources) & cut.keys():
         for item in _transactions(world, source, shown.cut[source], cut[source]):
-            if _changed_by(item) & set(definition.relations):
+            if selects(definition, item):
                 yield item
 
 

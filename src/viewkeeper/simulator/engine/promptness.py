@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from viewkeeper.protocols.choice import period_seconds
+from viewkeeper.simulator.engine.selection import selects
 from viewkeeper.simulator.engine.sources import number_of
 from viewkeeper.sources.interface import SourceTransaction
-from viewkeeper.views.definition import RelationName
 
 if TYPE_CHECKING:
     from viewkeeper.engine.machine import GroupMachine
@@ -80,13 +80,13 @@ def _missing(world: EngineWorld, group: GroupMachine) -> Iterator[_Missing]:
         for number, item in entries:
             if not isinstance(item, SourceTransaction) or item.tie is not None:
                 continue
-            changed = {RelationName(source, c.relation) for c in item.changes}
             views = {
                 name
                 for name, view in group.scope.views.items()
                 if name in positions
-                and not changed.isdisjoint(view.definition.relations)
+                and source in positions[name]
                 and number_of(positions[name][source]) < number
+                and selects(view.definition, item)
             }
             if views:
                 yield _Missing(source, number, frozenset(views))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from viewkeeper.algebra import Bag
 from viewkeeper.algebra.types import Schema
-from viewkeeper.consistency import SourceHistories, check
+from viewkeeper.consistency import SourceHistories, Verdict, check
 from viewkeeper.consistency.checker import Undecided
 from viewkeeper.simulator.engine.shapes import fitting
 from viewkeeper.simulator.engine.sources import SimulatedSource
@@ -75,8 +75,8 @@ def parts_of(world: EngineWorld) -> Iterator[Part]:
         yield from part.comparable()
 
 
-def searched(world: EngineWorld, part: Part) -> str | None:
-    """What is wrong with a part, in words; nothing also where there is too much to search."""
+def searched(world: EngineWorld, part: Part) -> tuple[Verdict, Level] | None:
+    """What a part shows, and what it should; nothing where there is too much to search."""
     histories = _histories(world, part)
     if histories is None:
         world.counts["parts not searched"] += 1
@@ -84,15 +84,13 @@ def searched(world: EngineWorld, part: Part) -> str | None:
     definitions = list(part.definitions.values())
     states = [tuple(each.rows[name] for name in part.definitions) for each in part.shown]
     try:
-        verdict = check(definitions, histories, states)
+        block = max(each.block for each in part.shown)
+        verdict = check(definitions, histories, states, block=block)
     except Undecided:
         world.counts["parts not searched"] += 1
         return None
     world.counts["parts searched"] += 1
-    wanted = _wanted(world, part)
-    if verdict.meets(wanted):
-        return None
-    return f"{', '.join(part.definitions)}: {verdict.level}, not {wanted}: {verdict.problem}"
+    return verdict, _wanted(world, part)
 
 
 def _wanted(world: EngineWorld, part: Part) -> Level:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from viewkeeper.algebra import Bag
 from viewkeeper.engine.view import View
+from viewkeeper.protocols.choice import block_size
 from viewkeeper.simulator.engine.readers import Numbers
 from viewkeeper.simulator.engine.sources import number_of
 from viewkeeper.sources.interface import Position, SchemaChange
@@ -23,6 +25,13 @@ class Shown:
     cut: Mapping[str, float]
     # Whether it was reached by one transaction (or one global one) after the state before.
     is_step: bool = True
+    # For how long no feed had delivered anything.
+    quiet_seconds: float = 0.0
+
+    @property
+    def block(self) -> int:
+        """How many transactions lie between two states of views that move together, by their texts."""
+        return math.lcm(*(block_size(view.definition) for view in self.views.values()))
 
 
 @dataclass
@@ -37,6 +46,8 @@ class SimulatedLedger:
     ties: list[tuple[str, ...]] = field(default_factory=list)
     shown: list[Shown] = field(default_factory=list)
     commits: int = 0
+    # For how long no feed has delivered anything.
+    quiet_seconds: float = 0.0
     numbers: Numbers = field(default_factory=Numbers)
 
     @property
@@ -50,7 +61,7 @@ class SimulatedLedger:
         names = [name for name in views if name in self.extents and name not in self.ended]
         rows = {name: self.extents[name] for name in names}
         definitions = {name: self.views[name] for name in names}
-        self.shown.append(Shown(rows, definitions, dict(cut), is_step))
+        self.shown.append(Shown(rows, definitions, dict(cut), is_step, self.quiet_seconds))
         self.numbers.show(definitions, rows, cut, self.numbers.last + state)
 
     def enter(self, states: int, places: str = "") -> None:

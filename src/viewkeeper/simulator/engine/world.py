@@ -95,7 +95,7 @@ class EngineWorld:
         self.frozen: set[str] = set()
         # The groups of the run: it is the very list that the engine has.
         self._grouped: list[GroupMachine] = []
-        self.now = 0.0
+        self.now = self._delivered_at = 0.0
         self.runs = 0
         self._begin()
 
@@ -143,6 +143,7 @@ class EngineWorld:
         for _ in range(STEPS_MAX):
             moves = self._moves()
             if not moves:
+                self._end_blocks()
                 if is_over(self):
                     if self.runs >= self.scenario.runs_min:
                         return
@@ -165,6 +166,12 @@ class EngineWorld:
             if not self.random.randrange(10):
                 self._pass_time()
         raise Stuck(f"not over after {STEPS_MAX} steps: {described(self)}")
+
+    def _end_blocks(self) -> None:
+        """Nothing is left to happen: what waits for more transactions has waited long enough."""
+        waits = [g.is_idle and g.intake.integrator.waits_for_block for g in self.engine.groups]
+        if any(waits):
+            self.now += self.scenario.limits.block_seconds
 
     def _is_killed(self) -> bool:
         """Whether the process ends here: at any time, or when it has just applied a schema change."""
@@ -254,7 +261,10 @@ class EngineWorld:
     def _arrive(self, name: str) -> None:
         """All that is on its way, in order."""
         while self._on_their_way[name]:
-            self._step(m.FeedDelivered(self._on_their_way[name].popleft()))
+            delivery = self._on_their_way[name].popleft()
+            if delivery.items:
+                self._delivered_at = self.now
+            self._step(m.FeedDelivered(delivery))
             due = ({change.source for change in g.intake.due} for g in self.engine.listening)
             self.counts["changes due at several sources"] += any(len(each) > 1 for each in due)
 
@@ -459,6 +469,7 @@ class EngineWorld:
                 for name, found in changes.items():
                     if number in found:
                         ledger.extents[name] = ledger.extents[name] + found[number]
+            ledger.quiet_seconds = self.now - self._delivered_at
             is_last = state == max(commit.states)
             claim = cut_of(commit.positions) if is_last else cut
             ledger.show(commit.views, claim, state + 1)

@@ -10,19 +10,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from viewkeeper.merging.merge_groups import MergeGroups, ViewAdded
+from viewkeeper.merging.merge_process import MergeProcess
 from viewkeeper.merging.messages import (
     ActionList,
     ActionListArrived,
     CommitTransaction,
+    Event,
     RelevanceArrived,
     WarehouseCommitted,
 )
-from viewkeeper.merging.mixtures import Promise
-from viewkeeper.simulator.merging.journal import MergeJournal
+from viewkeeper.merging.table import ViewUpdateTable
+from viewkeeper.simulator.merging.journal import MergeJournal, commit_text, event_text
 from viewkeeper.views.level import Level
 
 Message = RelevanceArrived | ActionListArrived
+Committing = tuple[MergeProcess, CommitTransaction]
 
 
 @dataclass(frozen=True)
@@ -112,12 +114,35 @@ EXAMPLES: dict[str, MergeExample] = {
 }
 
 
-def merge_groups_of(example: MergeExample) -> MergeGroups:
-    """One merge process for all views of the example, as the paper has it."""
-    groups = MergeGroups(ties=[example.views])
-    for view, relations in example.views.items():
-        groups.step(ViewAdded(view, frozenset(relations), Promise(example.level)))
-    return groups
+class ExampleProcesses:
+    """The merge processes of an example: one for all views, as the paper has it.
+
+    Of convergent views each has a group alone, as in the engine: nothing is merged.
+    """
+
+    def __init__(self, example: MergeExample) -> None:
+        views = tuple(example.views)
+        is_merged = example.level > Level.CONVERGENT
+        self.processes = tuple(map(MergeProcess, [views] if is_merged else [(v,) for v in views]))
+
+    def step(self, event: Event, process: MergeProcess | None = None) -> list[Committing]:
+        """Commits, each with the process that wants it; ``process``: whose commit is done."""
+        if process is not None:
+            return [(process, commit) for commit in process.step(event)]
+        found: list[Committing] = []
+        for each in self.processes:
+            match event:
+                case RelevanceArrived(row, views):
+                    mine = tuple(view for view in views if view in each.table.columns)
+                    found += self.step(RelevanceArrived(row, mine), each)
+                case ActionListArrived(action_list) if action_list.view in each.table.columns:
+                    found += self.step(event, each)
+        return found
+
+    def tables(self) -> list[tuple[str, ViewUpdateTable]]:
+        several = len(self.processes) > 1
+        tables = [process.table for process in self.processes]
+        return [(f"group {n}" if several else "", table) for n, table in enumerate(tables, 1)]
 
 
 def played_example(
@@ -125,16 +150,22 @@ def played_example(
     on_commit: Callable[[CommitTransaction], None] = lambda commit: None,
 ) -> MergeJournal:
     """Let the messages arrive one by one; the warehouse commits at once."""
-    groups, journal = merge_groups_of(example), MergeJournal()
+    processes = ExampleProcesses(example)
+    # The paper has states beside the colours where lists may cover several rows.
+    journal = MergeJournal(states=example.level is Level.STRONG)
+
+    def arrive(event: Event, of: MergeProcess | None, *, is_told: bool = True) -> list[Committing]:
+        commits = processes.step(event, of)
+        if is_told or commits:
+            told = [commit_text(commit) for _, commit in commits]
+            journal.add(event_text(event), processes.tables(), told)
+        return commits
+
     for message in example.messages:
-        commits = groups.step(message)
-        journal(message, groups, commits)
+        commits = arrive(message, None)
         while commits:
-            first, *rest = commits
+            (process, first), *rest = commits
             on_commit(first)
             done = WarehouseCommitted(first.number)
-            freed = groups.step(done)
-            if freed:
-                journal(done, groups, freed)
-            commits = (*rest, *freed)
+            commits = [*rest, *arrive(done, process, is_told=False)]
     return journal

@@ -1,19 +1,20 @@
-"""What the merge process went through, for people: each message, and the table after it."""
+"""What merge processes went through, for people: each message, and the tables after it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from viewkeeper.merging.drawing import Drawing, drawing_of
-from viewkeeper.merging.merge_groups import GroupsEvent, MergeGroups, ViewAdded, ViewDropped
 from viewkeeper.merging.messages import (
+    ActionList,
     ActionListArrived,
-    BlockEnded,
     CommitTransaction,
+    Event,
     RelevanceArrived,
     WarehouseCommitted,
 )
-from viewkeeper.merging.painting import Painting
+from viewkeeper.merging.table import ViewUpdateTable
 
 
 @dataclass(frozen=True)
@@ -26,22 +27,19 @@ class MergeEntry:
 
 
 class MergeJournal:
-    """Watches a merge process: give it as ``watch``."""
+    """The messages of a run. ``states``: beside the colours, as the paper has it for PA."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, states: bool = True) -> None:
         self.entries: list[MergeEntry] = []
+        self._states = states
 
-    def __call__(
-        self, event: GroupsEvent, groups: MergeGroups, commits: tuple[CommitTransaction, ...]
+    def add(
+        self, message: str, tables: Iterable[tuple[str, ViewUpdateTable]], commits: Iterable[str]
     ) -> None:
-        drawings = []
-        for number, process in enumerate(groups.processes, 1):
-            heading = f"group {number}" if len(groups.processes) > 1 else ""
-            drawing = drawing_of(process.table, states=isinstance(process.algorithm, Painting))
-            if not drawing.is_empty:
-                drawings.append((heading, drawing))
-        texts = tuple(commit_text(commit) for commit in commits)
-        self.entries.append(MergeEntry(event_text(event), tuple(drawings), texts))
+        """A message has arrived; the tables of the groups, by a heading each, as they are then."""
+        drawn = [(name, drawing_of(table, states=self._states)) for name, table in tables]
+        shown = tuple((name, drawing) for name, drawing in drawn if not drawing.is_empty)
+        self.entries.append(MergeEntry(message, shown, tuple(commits)))
 
     def transcript(self, *, markup: bool = False) -> str:
         """All entries as text; with ``markup``, the tables in Rich's colours."""
@@ -58,23 +56,24 @@ class MergeJournal:
         return "\n".join(blocks)
 
 
-def event_text(event: GroupsEvent) -> str:
+def event_text(event: Event) -> str:
     """An event as the paper writes it."""
     match event:
-        case RelevanceArrived(row, views, _, more):
-            listed = "{" + ", ".join(views) + "}"
-            return f"REL_{row} = {listed}" + (", more to come in this unit" if more else "")
+        case RelevanceArrived(row, views):
+            return relevance_text(row, views)
         case ActionListArrived(action_list):
-            covers = ", ".join(f"U_{row}" for row in action_list.rows)
-            return f"{action_list}, for {covers}" if len(action_list.rows) > 1 else str(action_list)
-        case BlockEnded():
-            return "the block ends"
+            return list_text(action_list)
         case WarehouseCommitted(number):
             return f"commit {number} is done"
-        case ViewAdded(view):
-            return f"{view} is added"
-        case ViewDropped(view):
-            return f"{view} is dropped"
+
+
+def relevance_text(row: int, views: Iterable[str]) -> str:
+    return f"REL_{row} = {{{', '.join(views)}}}"
+
+
+def list_text(action_list: ActionList) -> str:
+    covers = ", ".join(f"U_{row}" for row in action_list.rows)
+    return f"{action_list}, for {covers}" if len(action_list.rows) > 1 else str(action_list)
 
 
 def commit_text(commit: CommitTransaction) -> str:

@@ -1,265 +1,163 @@
-"""One simulated run with several views: a painting algorithm, a seed, a verdict for each group."""
+"""One simulated run of several views, for people: the engine in a seeded world, its tables and its verdict."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+import enum
+from dataclasses import dataclass
 from typing import Any
 
-from viewkeeper.consistency import Verdict, check
-from viewkeeper.consistency.histories import ViewStates
-from viewkeeper.consistency.violation import as_document
-from viewkeeper.merging.algorithm import MergeAlgorithm
-from viewkeeper.merging.commit_order import ORDERS
-from viewkeeper.merging.complete_n import CompleteN, block_end
-from viewkeeper.merging.merge_groups import MergeGroups
-from viewkeeper.merging.mixtures import Promise, algorithm_for
+from viewkeeper.engine import messages as m
+from viewkeeper.engine.machine import GroupMachine
+from viewkeeper.merging.messages import ActionList
+from viewkeeper.merging.rows import Colour
 from viewkeeper.merging.table import ViewUpdateTable
-from viewkeeper.simulator.kernel.scheduling import PhasedScheduler, run_to_end
-from viewkeeper.simulator.kernel.world import Commit, Network
-from viewkeeper.simulator.merging.channels import Choice, Deliver, Refresh
-from viewkeeper.simulator.merging.scenario import (
-    MergeScenario,
-    MergeSize,
-    Painting,
-    random_merge_scenario,
-)
-from viewkeeper.simulator.merging.world import MergeWorld, Watch
-from viewkeeper.timeline import Cut
-from viewkeeper.views.level import Level
+from viewkeeper.protocols.choice import period_seconds
+from viewkeeper.simulator.engine.generator import Mix, scenario
+from viewkeeper.simulator.engine.judging import EngineVerdict, judged
+from viewkeeper.simulator.engine.world import EngineWorld
+from viewkeeper.simulator.merging.journal import MergeJournal, list_text, relevance_text
 
-Choose = Callable[[Iterable[Promise], ViewUpdateTable], MergeAlgorithm]
+
+class Painting(enum.Enum):
+    """What the views of a run promise."""
+
+    COMPLETE = "complete"
+    MIXED = "mixed"
+    CONVERGENT = "convergent"
+
+
+_MIXES = {
+    Painting.COMPLETE: Mix(levels=("complete",), views_max=6),
+    Painting.MIXED: Mix(is_periodic=True, views_max=6),
+    Painting.CONVERGENT: Mix(levels=("convergent",), views_max=6),
+}
 
 
 @dataclass(frozen=True)
 class MergeOptions:
-    """Everything that a run depends on besides its seed.
+    """Everything that a run depends on besides its seed; 0 views: as many as the seed says."""
 
-    ``declared``: the merge process knows from the start which views transactions will tie; otherwise
-    it finds out.
-    """
+    painting: Painting = Painting.COMPLETE
+    views: int = 0
+    sources: int = 3
+    transactions: int = 10
 
-    painting: Painting = Painting.SPA
-    size: MergeSize = field(default_factory=MergeSize)
-    order: str = "dependent-only"
-    network: Network = field(default_factory=Network)
-    keep_source_order: bool = True
-    declared: bool = True
-    choose: Choose = algorithm_for
+    @property
+    def mix(self) -> Mix:
+        found = _MIXES[self.painting]
+        return Mix(
+            transactions=self.transactions,
+            views_max=found.views_max,
+            views=self.views,
+            sources=self.sources,
+            levels=found.levels,
+            is_periodic=found.is_periodic,
+        )
 
 
 @dataclass(frozen=True)
 class MergeOutcome:
-    """What a run was, and what the checker found for each group of views.
-
-    ``torn`` lists global transactions that some state showed in part; ``broken_blocks`` the states
-    that end inside a block, where whole blocks were promised.
-    """
+    """What a run was, and what the judge found: each group's level by search, and everything that is wrong."""
 
     seed: int
+    # Who keeps each view.
     views: dict[str, str]
     groups: tuple[tuple[str, ...], ...]
-    verdicts: tuple[Verdict, ...]
-    expected_levels: tuple[Level, ...]
-    torn: tuple[str, ...]
-    broken_blocks: tuple[int, ...]
-    transactions: int
-    # How many of the transactions changed a view.
-    changing: int
-    states: int
-    messages: int
+    verdict: EngineVerdict
 
     @property
     def is_good(self) -> bool:
-        """Every group reaches its level, and shows whole transactions and whole blocks only."""
-        met = all(
-            v.meets(level)
-            for v, level in zip(self.verdicts, self.expected_levels, strict=True)
-            if level > Level.CONVERGENT
-        )
-        met &= all(v.convergent for v in self.verdicts)
-        return met and not self.torn and not self.broken_blocks
+        return not self.verdict.problems
 
     def as_dict(self) -> dict[str, Any]:
+        found = self.verdict.levels
         return {
             "seed": self.seed,
             "views": self.views,
-            "groups": [
-                {
-                    "views": list(group),
-                    "level": str(verdict.level),
-                    "expected_level": str(level),
-                    "claims_hold": verdict.claims_hold,
-                    "wrong_claim": as_document(verdict.wrong_claim),
-                    "violation": as_document(verdict.violation),
-                }
-                for group, verdict, level in zip(
-                    self.groups, self.verdicts, self.expected_levels, strict=True
-                )
-            ],
-            "torn": list(self.torn),
-            "broken_blocks": list(self.broken_blocks),
-            "transactions": self.transactions,
-            "changing": self.changing,
-            "states": self.states,
-            "messages": self.messages,
+            "groups": [list(group) for group in self.groups],
+            "levels": {
+                group: {"level": str(level), "expected_level": str(expected)}
+                for group, (level, expected) in found.items()
+            },
+            "problems": list(self.verdict.problems),
+            "transactions": self.verdict.counts["transactions"],
+            "states": self.verdict.states,
+            "changing": self.verdict.changing,
         }
-
-    def __str__(self) -> str:
-        found = [
-            f"{', '.join(g)}: {v.level}, expected {e}" + ("" if v.meets(e) else f"\n{v.problem}")
-            for g, v, e in zip(self.groups, self.verdicts, self.expected_levels, strict=True)
-        ]
-        return "\n".join([*found, f"torn {self.torn}, broken blocks {self.broken_blocks}"])
-
-
-class MergeScheduler(PhasedScheduler):
-    """Chooses at random among what could happen; some runs have a slow process."""
-
-    def __init__(self, seed: int, world: MergeWorld) -> None:
-        super().__init__(f"merge schedule {seed}")
-        processes = [*world.sources, *world.managers, "integrator", "warehouse"]
-        self._slow = self.random.choice(processes) if self.random.random() < 0.5 else None
-
-    def choose(self, world: MergeWorld) -> Choice | None:
-        return self.picked(world.choices(), lambda choice: self._weight(world, choice))
-
-    def _weight(self, world: MergeWorld, choice: Choice) -> float:
-        match choice:
-            case Commit():
-                return 3 * self.phase.value
-            case Refresh():
-                return 0.2
-            case Deliver(index):
-                envelope = world.on_the_way[index]
-                return 0.05 if self._slow in (envelope.sender, envelope.to) else 1.0
-            case _:
-                return 0.5
 
 
 def simulated_merge(
-    seed: int,
-    options: MergeOptions = MergeOptions(),
-    *,
-    search: bool = False,
-    watch: Watch = lambda event, groups, commits: None,
+    seed: int, options: MergeOptions = MergeOptions(), journal: MergeJournal | None = None
 ) -> MergeOutcome:
-    """Run one seed to its end and judge it; ``search`` ignores the cuts that the run claims."""
-    scenario = random_merge_scenario(seed, options.painting, options.size)
-    world = merge_world(scenario, options, watch)
-    groups = world.groups.groups
-    run_to_end(world, MergeScheduler(seed, world))
-    return judged_merge(seed, world, groups, options, search=search)
-
-
-def merge_world(
-    scenario: MergeScenario,
-    options: MergeOptions,
-    watch: Watch = lambda event, groups, commits: None,
-) -> MergeWorld:
-    """A world in which nothing has happened yet."""
-    ties = tuple(scenario.views_tied()) if options.declared else ()
-    every = options.size.every if options.painting is Painting.COMPLETE_N else 1
-    groups = MergeGroups(ORDERS[options.order], options.choose, ties)
-    return MergeWorld(
-        scenario,
-        groups,
-        options.network,
-        every=every,
-        keep_source_order=options.keep_source_order,
-        watch=watch,
-    )
-
-
-def judged_merge(
-    seed: int,
-    world: MergeWorld,
-    groups: tuple[tuple[str, ...], ...],
-    options: MergeOptions,
-    *,
-    search: bool = False,
-) -> MergeOutcome:
-    """The verdict on a run that is over, for each of these groups of views."""
-    scenario = world.scenario
+    """Run one seed to its end and judge it."""
+    world = _WatchedWorld(seed, options, journal or MergeJournal())
+    world.run()
+    views = world.scenario.views
     return MergeOutcome(
-        seed=seed,
-        views={view.name: view.manager for view in scenario.views},
-        groups=groups,
-        verdicts=tuple(_verdict(world, group, search=search) for group in groups),
-        expected_levels=tuple(_expected(world, group, options) for group in groups),
-        torn=tuple(_torn(world)),
-        broken_blocks=tuple(_broken_blocks(world, groups)),
-        transactions=sum(len(script) for script in scenario.scripts.values()),
-        changing=_changing(world),
-        states=len(world.states),
-        messages=world.messages,
+        seed,
+        {name: _keeper(view.definition, view.choice.protocol) for name, view in views.items()},
+        tuple(tuple(group.scope.views) for group in world.engine.groups),
+        judged(world),
     )
 
 
-def _verdict(world: MergeWorld, group: tuple[str, ...], *, search: bool) -> Verdict:
-    definitions = {view.name: view.definition for view in world.scenario.views}
-    histories = world.scenario.histories_of(group)
-    states = [tuple(state[view] for view in group) for state in world.states]
-    claims = [_cut(world, group, shown, histories.start) for shown in world.shown]
-    return check([definitions[v] for v in group], histories, states, None if search else claims)
+def _keeper(definition: Any, protocol: str) -> str:
+    seconds = period_seconds(definition)
+    return protocol if seconds is None else f"{protocol}, every {seconds:g} s"
 
 
-def _changing(world: MergeWorld) -> int:
-    views = tuple(view.name for view in world.scenario.views)
-    histories = world.scenario.histories_of(views)
-    claims = [_cut(world, views, shown, histories.start) for shown in world.shown]
-    definitions = [view.definition for view in world.scenario.views]
-    return ViewStates(definitions, histories).number_changing(claims)
+Painted = dict[int, dict[str, Colour]]
 
 
-def _cut(world: MergeWorld, group: tuple[str, ...], shown: frozenset[int], start: Cut) -> Cut:
-    """How many of each source's transactions that concern the group are shown."""
-    numbers = dict(start)
-    for row in shown:
-        transaction, views = world.rows[row]
-        if not set(views).isdisjoint(group):
-            numbers[transaction.source] += 1
-    return Cut.of(numbers)
+class _WatchedWorld(EngineWorld):
+    """Tells a journal whatever changes in the view update tables of its groups."""
+
+    def __init__(self, seed: int, options: MergeOptions, journal: MergeJournal) -> None:
+        self._journal = journal
+        self._painted: dict[int, Painted] = {}
+        self._released: list[str] = []
+        super().__init__(scenario(seed, options.mix), seed)
+
+    def _take(self, actions: Any) -> None:
+        listed = tuple(actions)
+        for _, action in listed:
+            if isinstance(action, m.Commit):
+                views = sorted({view for contents in action.contents for view in contents})
+                number = sum(arrival.size for arrival in action.batch)
+                shown = "one transaction" if number == 1 else f"{number} transactions"
+                text = f"→ commit {action.number}: {', '.join(views)}, with {shown}"
+                self._released.append(text)
+        super()._take(listed)
+
+    def _step(self, event: Any) -> None:
+        super()._step(event)
+        released, self._released = self._released, []
+        messages = [text for group in self.engine.groups for text in self._seen(group)]
+        if messages or released:
+            several = len(self.engine.groups) > 1
+            tables = [
+                (f"group {g.number}" if several else "", g.jobs.merge.table)
+                for g in self.engine.groups
+            ]
+            self._journal.add("; ".join(messages) or "commit is done", tables, released)
+
+    def _seen(self, group: GroupMachine) -> list[str]:
+        """What has arrived since the group's table was last looked at."""
+        before, now = self._painted.get(group.number, {}), _colours(group.jobs.merge.table)
+        self._painted[group.number] = now
+        found = [relevance_text(row, cells) for row, cells in now.items() if row not in before]
+        white = Colour.WHITE
+        for view in group.scope.views:
+            rows = [
+                row
+                for row, cells in now.items()
+                if view in cells and cells[view] is not white
+                if before.get(row, {}).get(view, white) is white
+            ]
+            if rows:
+                found.append(list_text(ActionList(view, tuple(rows))))
+        return found
 
 
-def _expected(world: MergeWorld, group: tuple[str, ...], options: MergeOptions) -> Level:
-    """The weakest manager decides, also of views that joined the group; blocks, batches and global
-    transactions skip states."""
-    members = world.groups.process_of(group[0]).table.columns
-    promises = [v.promise for v in world.scenario.views if v.name in members]
-    level = min(promise.level for promise in promises)
-    skips = any(p.every > 1 for p in promises) or options.order == "batched"
-    tied = any(
-        (transaction.source, transaction.number) in world.scenario.ties
-        for transaction, _ in world.rows.values()
-    )
-    return min(level, Level.STRONG) if skips or tied else level
-
-
-def _torn(world: MergeWorld) -> list[str]:
-    """Global transactions of which some state shows one part and not another."""
-    rows: dict[str, set[int]] = {}
-    for row, (transaction, views) in world.rows.items():
-        tie = world.scenario.ties.get((transaction.source, transaction.number))
-        if tie is not None and views:
-            rows.setdefault(tie.id, set()).add(row)
-    return [
-        i for i, parts in rows.items() if any(0 < len(parts & s) < len(parts) for s in world.shown)
-    ]
-
-
-def _broken_blocks(world: MergeWorld, groups: tuple[tuple[str, ...], ...]) -> list[int]:
-    """States that show a part of a block only, for the groups that step from block to block."""
-    broken: set[int] = set()
-    for group in groups:
-        algorithm = world.groups.process_of(group[0]).algorithm
-        if not isinstance(algorithm, CompleteN):
-            continue
-        blocks: dict[int, set[int]] = {}
-        for row, (_, views) in world.rows.items():
-            if not set(views).isdisjoint(group):
-                blocks.setdefault(block_end(row, algorithm.every), set()).add(row)
-        for index, shown in enumerate(world.shown):
-            if any(0 < len(block & shown) < len(block) for block in blocks.values()):
-                broken.add(index)
-    return sorted(broken)
+def _colours(table: ViewUpdateTable) -> Painted:
+    return {n: {v: cell.colour for v, cell in row.cells.items()} for n, row in table.rows.items()}
