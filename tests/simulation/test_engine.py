@@ -56,7 +56,7 @@ OCCURS = (
     "primary keys", "tables exchanged", "tables renamed", "tables dropped", "tables rewritten",
     "tables skipped and read again", "columns renamed", "columns added, dropped or retyped",
     "several in one statement", "changes due at several sources", "drops while views are to be filled",
-    "adapted", "frozen", "ended", "parts searched",
+    "frozen", "ended", "parts searched",
 )  # fmt: skip
 
 
