@@ -39,7 +39,8 @@ CONVERGENCE_SECONDS_MAX = 400.0
 WRONG_CONVERGENCE_SECONDS_MAX = 120.0
 NOTICE_SECONDS_MAX = 240.0
 REBUILD_SECONDS_MAX = 360
-RUN_ENDED_BY_US = (-9, 0)
+# Killed, ended in order, or left after a signal because that took too long: on a busy machine it may.
+RUN_ENDED_BY_US = (-9, 0, 130)
 
 
 @dataclass
