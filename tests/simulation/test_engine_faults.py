@@ -140,6 +140,10 @@ def _refused_if_absent(tables, catalog, lineages):
 _read_knowledge = beginnings.read_knowledge
 
 
+def _without_lineages(tables, catalog, lineages):
+    return _read_knowledge(tables, catalog, ())
+
+
 def _each_at_its_newest(entries, views, txn):
     return dict.fromkeys(views, txn)
 
@@ -213,6 +217,9 @@ PATCHES = {
     ),
     "a view ends when a column gets another type": (
         "keys", synchronization, "_retyped", _never_retyped,
+    ),
+    "a restart forgets what became of names in the knowledge file": (
+        "lineage", beginnings, "read_knowledge", _without_lineages,
     ),
     "rows of a replacement are claimed for before they were rewritten": (
         "rewritten", SchemaBarrier, "_rewritten_replacements", lambda self, plan: set(),

@@ -46,16 +46,27 @@ def _ended_for_no_reason(world: EngineWorld) -> Iterator[str]:
         needs = _needs(view)
         for relation, columns in needs.items():
             source = world.sources[relation.source]
-            start = since[relation.source]["n"]
-            lost = [
-                number
-                for number in range(start, source.end + 1)
-                if not _has(source.history[number].get(relation.relation), columns)
-            ]
-            if lost and not _is_replaceable(world, relation, columns, lost[0]):
+            lost = _lost_at(source, since[relation.source]["n"], relation.relation, columns)
+            if lost is not None and not _is_replaceable(world, relation, columns, lost):
                 break
         else:
             yield f"{name} ended, and all that it needs is there or can be replaced: {reason}"
+
+
+def _lost_at(
+    source: SimulatedSource, start: int, relation: str, columns: Mapping[str, object]
+) -> int | None:
+    """The entry of the log, from one on, after which a relation does not have these columns any more.
+
+    A view may have taken changes that its position is before, and then its relations are there only behind them.
+    """
+    numbers = range(start, source.end + 1)
+    there = [_has(source.history[n].get(relation), columns) for n in numbers]
+    since = there.index(True) if True in there else 0
+    return next(
+        (n for n, is_there in zip(numbers[since:], there[since:], strict=True) if not is_there),
+        None,
+    )
 
 
 def _needs(view: View) -> dict[RelationName, dict[str, object]]:
