@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -13,6 +14,8 @@ from slices import CHECKING, seeds
 from viewkeeper.engine import jobs
 from viewkeeper.merging.commit_order import ORDERS
 from viewkeeper.merging.merge_process import MergeProcess
+from viewkeeper.simulator.engine.generator import scenario
+from viewkeeper.simulator.engine.judging import judged
 from viewkeeper.simulator.engine.world import EngineWorld
 
 SEEDS = seeds(40, "VIEWKEEPER_MERGE_SEEDS")
@@ -60,11 +63,13 @@ def test_a_wrong_algorithm_is_caught(variant, family, monkeypatch):
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_under_every_order_of_commits_views_keep_their_level(order, monkeypatch):
+def test_under_every_order_of_commits_views_keep_their_level(order):
     # A commit has the state of every transaction in it, so that batches of commits are complete, too.
-    make = lambda views: MergeProcess(views, ORDERS[order]())  # noqa: E731
-    monkeypatch.setattr(jobs, "MergeProcess", make)
     for seed in range(SEEDS // 4):
         for family in ("slow", "kills"):
-            verdict = played(family, seed)
+            drawn = scenario(seed, FAMILIES[family])
+            limits = replace(drawn.limits, commits=order)
+            world = EngineWorld(replace(drawn, limits=limits), seed)
+            world.run()
+            verdict = judged(world)
             assert not verdict.problems, (order, family, seed, verdict.problems)

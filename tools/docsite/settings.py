@@ -14,6 +14,7 @@ SETTINGS = {
     "warehouse.keep_transactions": "how many transactions back a state can be read; see [the warehouse](../warehouse.md)",
     "warehouse.keep_days": "how many days back a state can be read",
     "warehouse.group_readable": "whether the group of the warehouse's folder may read it, for other engines. Default: `false`, its owner alone",
+    "warehouse.commits": "how what is ready is committed: `sequential` (one after the other), `dependent-only` (what shares a view or a source waits for what was ready before it), `batched` (all that is ready in one commit, for a warehouse whose commits are dear). Every transaction stays a state. Default: `dependent-only`",
     "spark.master": "`local[*]`, or a cluster: `spark://host:7077`. Default: `local[*]`",
     "spark.driver_memory": "how much memory the driver's JVM may take: `4g`, `1500m`. Default: `2g`",
     "spark.stage": "a folder that the driver and all executors see; see [scaling](../scaling.md). Default: `.stage` in the warehouse",

@@ -20,6 +20,7 @@ from viewkeeper.engine.held_rows import Held
 from viewkeeper.engine.integrator import Arrival, transactions_in
 from viewkeeper.engine.limits import Limits
 from viewkeeper.engine.view import View
+from viewkeeper.merging.commit_order import ORDERS
 from viewkeeper.merging.merge_process import MergeProcess
 from viewkeeper.merging.messages import (
     ActionList,
@@ -84,7 +85,7 @@ class Jobs:
         limits: Limits = Limits(),  # noqa: B008  (immutable)
     ) -> None:
         """What waits for the views ``apart``, which are periodic, never shares a row with what need not."""
-        self.merge = MergeProcess(views)
+        self.merge = MergeProcess(views, ORDERS[limits.commits]())
         # What the views show: lists that cover several rows still have every transaction of a complete view.
         self.level = min((view.choice.level for view in views.values()), default=Level.COMPLETE)
         self.by_row: dict[int, BatchRow] = {}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from viewkeeper.merging.commit_order import DependentOnly
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -31,6 +33,8 @@ class Limits:
     heeds_periods: bool = True
     # How long nothing arrives before a block is shown that has fewer transactions than it could.
     block_seconds: float = 1.0
+    # In which order what is ready is handed to the warehouse: `merging.commit_order` has the policies.
+    commits: str = DependentOnly.name
     # How long a group waits before it tries again after a source's error, and before it looks again whether
     # somebody has decided about a schema change.
     retry_seconds: float = 1.0

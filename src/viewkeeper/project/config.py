@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import quote
 
 from viewkeeper.errors import UsageError, did_you_mean
+from viewkeeper.merging.commit_order import ORDERS, DependentOnly
 
 PROJECT_FILE = "viewkeeper.toml"
 VIEWS_FOLDER = "views"
@@ -31,6 +32,7 @@ _KEYS: dict[str, dict[str, type | tuple[type, ...]]] = {
         "keep_transactions": (int, float),
         "keep_days": (int, float),
         "group_readable": bool,
+        "commits": str,
     },
     "spark": {"master": str, "driver_memory": str, "config": dict, "stage": str},
     "sources.*": {
@@ -110,6 +112,8 @@ class ProjectConfig:
     keep_days: float | None = None
     # Whether the group of the warehouse's folder may read it; else its owner alone.
     group_readable: bool = False
+    # In which order what is ready to be shown is committed.
+    commits: str = DependentOnly.name
     # Transactions over several sources: how long their parts are waited for, and what then.
     tie_timeout_seconds: float = TIE_TIMEOUT_SECONDS
     tie_overdue: str = OVERDUE[0]
@@ -163,6 +167,9 @@ def read_project(folder: Path) -> ProjectConfig:
     for setting in audit:
         if audit[setting] < 0:
             raise _bad(file, f"{setting} in [audit] must not be below zero")
+    if warehouse.get("commits", DependentOnly.name) not in ORDERS:
+        known = ", ".join(ORDERS)
+        raise _bad(file, "commits in [warehouse] is unknown", detail=f"known are: {known}")
     path = warehouse.get("path", "warehouse")
     return ProjectConfig(
         folder=folder,
@@ -176,6 +183,7 @@ def read_project(folder: Path) -> ProjectConfig:
         keep_transactions=warehouse.get("keep_transactions"),
         keep_days=warehouse.get("keep_days"),
         group_readable=warehouse.get("group_readable", False),
+        commits=warehouse.get("commits", DependentOnly.name),
         tie_timeout_seconds=ties.get("timeout_seconds", TIE_TIMEOUT_SECONDS),
         tie_overdue=ties.get("overdue", OVERDUE[0]),
         has_ties="transactions" in document or any("outbox" in sources[n] for n in sources),

@@ -196,7 +196,7 @@ class Keeper(OpenProject):
             sources,
             writer,
             self.spark,
-            Limits(heeds_periods=heeds_periods),
+            Limits(heeds_periods=heeds_periods, commits=self.config.commits),
             source_limits=limits_of(self.config),
             units=self._units(sources),
             evolution=evolution,
