@@ -38,7 +38,8 @@ JOIN geo.regions r ON c.region_id = r.region_id
 TABLES = {"shop": "orders", "crm": "customers", "geo": "regions"}
 # Each takes the strongest lock that its database has, and changes no row that the view has.
 STATEMENTS = ("ALTER TABLE {table} ADD COLUMN extra INT", "ALTER TABLE {table} DROP COLUMN extra")
-PAUSE_SECONDS = 0.2
+# Often enough for a figure, and seldom enough for a load to go through between two of them.
+PAUSE_SECONDS = 2.0
 WAIT_SECONDS_MAX = 600.0
 
 Execute = Callable[[str], Any]
@@ -200,7 +201,7 @@ def measured(rows: int, seconds: float, rate: float) -> dict[str, Any]:
             found["load_seconds"] = _timed(lambda: _await(run, "loaded", "caught_up"))
         found["while it is loaded"] = loading.told()
         with running(rig.folder) as run:
-            _await(run, "loaded", "resumed", "caught_up", "batch")
+            _await(run, "ready", "loaded", "batch")
             drain = threading.Thread(target=lambda: _await(run, "never"))
             drain.start()
             with Traffic(rig, rate) as beside:
